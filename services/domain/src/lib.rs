@@ -1,0 +1,32 @@
+//! What memory is: its words, limits, rules and texts.
+//!
+//! Nothing here performs I/O, reads a clock or draws a random number; what can go wrong is a
+//! [`Rejection`]. Modules stand in reading order.
+
+#![deny(missing_docs)]
+
+pub mod limits;
+
+pub mod ids;
+pub mod scope;
+
+mod rejection;
+pub use rejection::Rejection;
+
+pub mod bounds;
+pub mod json_text;
+
+pub mod event;
+pub mod hlc;
+pub mod observation;
+pub mod project;
+pub mod record;
+pub mod summary;
+pub mod tool_use;
+pub mod work_state;
+
+pub mod text;
+
+pub mod search;
+
+pub mod context;

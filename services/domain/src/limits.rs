@@ -1,0 +1,117 @@
+//! Every bound a caller can meet, each with its reason. Bytes are bytes of UTF-8, units are
+//! UTF-16 code units (contract, "Units").
+
+use std::time::Duration;
+
+/// Inflated size of a request body. A hook's spool flush stays below half of it.
+pub const BODY_BYTES: usize = 2 * 1024 * 1024;
+/// Items in one batch of events: one transaction that stays well under the statement limit.
+pub const BATCH_ITEMS: usize = 500;
+/// Event ids in one reconciliation call.
+pub const CHECK_IDS: usize = 1_000;
+/// Ids in one batch read.
+pub const READ_IDS: usize = 100;
+
+/// A title or a summary's request: one line a person can scan.
+pub const TITLE_UNITS: usize = 400;
+/// A subtitle.
+pub const SUBTITLE_UNITS: usize = 1_000;
+/// A narrative, a field of a summary, one side of a tool use.
+pub const TEXT_BYTES: usize = 64 * 1024;
+/// What a person asked, kept whole in all but absurd cases.
+pub const PROMPT_BYTES: usize = 256 * 1024;
+/// Facts of one observation.
+pub const FACTS: usize = 50;
+/// One fact.
+pub const FACT_UNITS: usize = 2_000;
+/// Concepts of one observation: the mode has seven.
+pub const CONCEPTS: usize = 7;
+/// Files in one list of a record; the rest is counted.
+pub const FILES: usize = 200;
+/// One file path; a longer one is cut in its middle so that the file name stays.
+pub const PATH_BYTES: usize = 1_024;
+/// A project's key or name. Bound so that it fits an index row with room to spare.
+pub const PROJECT_BYTES: usize = 256;
+/// A host's session id or tool-use id.
+pub const HOST_ID_BYTES: usize = 256;
+/// A host's name, a tool's name, an agent's id or type, a branch, a source or a reason.
+pub const WORD_BYTES: usize = 256;
+/// A handle: `[a-z0-9][a-z0-9._-]{0,38}`.
+pub const HANDLE_BYTES: usize = 39;
+
+/// A work list's name.
+pub const LIST_NAME_UNITS: usize = 200;
+/// Keys of one work entry.
+pub const WORK_KEYS: usize = 64;
+/// One key of a work entry.
+pub const WORK_KEY_UNITS: usize = 100;
+/// The compact JSON of one work entry's fields.
+pub const WORK_FIELDS_UNITS: usize = 2_000;
+
+/// A search query, in units.
+pub const QUERY_UNITS: usize = 500;
+/// A search query, in bytes.
+pub const QUERY_BYTES: usize = 1_024;
+/// Rows of the index step, and its default.
+pub const INDEX_ROWS: u32 = 20;
+/// Anchors of a timeline and records of the details step.
+pub const MAX_DETAILS: u32 = 5;
+/// The default of [`MAX_DETAILS`].
+pub const DEFAULT_DETAILS: u32 = 3;
+/// Neighbours on each side of an anchor.
+pub const MAX_DEPTH: u32 = 3;
+/// The default of [`MAX_DEPTH`].
+pub const DEFAULT_DEPTH: u32 = 2;
+/// Rows of a whole timeline step.
+pub const TIMELINE_ROWS: usize = 35;
+/// A title in a row of a step.
+pub const ROW_TITLE_BYTES: usize = 240;
+/// A type in a row of a step.
+pub const ROW_TYPE_BYTES: usize = 64;
+/// The text of one detail.
+pub const DETAIL_BYTES: usize = 8 * 1024;
+/// The text of one record from `get_observations`.
+pub const RECORD_PART_BYTES: usize = 6_000;
+/// The text of one answer of `get_observations`.
+pub const RECORDS_ANSWER_BYTES: usize = 32 * 1024;
+/// Records shown in full by one answer of `get_observations`.
+pub const RECORDS_SHOWN: usize = 5;
+/// The text of one step.
+pub const RESULT_BYTES: usize = 64 * 1024;
+/// The stored state of a search.
+pub const STATE_BYTES: usize = 48 * 1024;
+/// The scope string of a continuation.
+pub const SCOPE_BYTES: usize = 2_048;
+/// Project ids that a scope spells out; more are hashed.
+pub const SCOPE_PROJECTS: usize = 50;
+/// Random bytes of a cursor: 18 bytes are 24 characters of base64url without padding.
+pub const CURSOR_BYTES: usize = 18;
+/// How long a search may be continued, from its first step.
+pub const SEARCH_TTL: Duration = Duration::from_secs(15 * 60);
+/// How long after that an expired cursor is still recognised as expired.
+pub const EXPIRED_TTL: Duration = Duration::from_secs(15 * 60);
+/// Cursors kept in process in the embedded mode.
+pub const EMBEDDED_CURSORS: usize = 1_024;
+/// Sealed bytes kept in process in the embedded mode.
+pub const EMBEDDED_CURSOR_BYTES: usize = 8 * 1024 * 1024;
+/// Keys in the cursor ring.
+pub const CURSOR_KEYS: usize = 3;
+
+/// Observations in a context, by default.
+pub const CONTEXT_OBSERVATIONS: u32 = 50;
+/// Summaries in a context, by default.
+pub const CONTEXT_SUMMARIES: u32 = 10;
+/// Units a session-start hook may print in all: the host's limit, beyond which it shows a stub.
+pub const CONTEXT_UNITS: usize = 10_000;
+
+/// Tokens below which one project key names its search: terms of one record's index.
+pub const TERM_CHARS: usize = 120;
+/// Words of a query that are searched.
+pub const QUERY_TERMS: usize = 32;
+
+/// Time a request may take.
+pub const REQUEST_TIME: Duration = Duration::from_secs(30);
+/// Time a database statement may take.
+pub const STATEMENT_TIME: Duration = Duration::from_secs(5);
+/// How long a verified credential may be believed without asking the store again.
+pub const CREDENTIAL_CACHE: Duration = Duration::from_secs(5);

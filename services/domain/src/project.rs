@@ -1,0 +1,113 @@
+//! Project: a repository or folder as the tenant knows it, one on all machines (contract 2.4).
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::Rejection;
+use crate::bounds::word;
+use crate::ids::ProjectId;
+use crate::limits;
+
+/// How a client names a project: the key that decides, the name that people read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProjectKey {
+    /// `git:…`, `name:…`, `repo:…` or `dir:…`; compared without case, in NFC.
+    pub key: String,
+    /// The display name.
+    pub name: String,
+}
+
+impl ProjectKey {
+    /// Checks a key and its name; without a name the last segment of the key stands in.
+    ///
+    /// # Errors
+    /// `invalid_field` if either is empty or over its limit.
+    pub fn parse(key: String, name: Option<String>) -> Result<Self, Rejection> {
+        let key: String = word("/key", key, limits::PROJECT_BYTES)?
+            .trim()
+            .nfc()
+            .collect();
+        let name = match name.filter(|n| !n.trim().is_empty()) {
+            Some(name) => word("/name", name, limits::PROJECT_BYTES)?
+                .trim()
+                .nfc()
+                .collect(),
+            None => default_name(&key).to_owned(),
+        };
+        Ok(Self { key, name })
+    }
+
+    /// The form in which keys are compared.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        fold(&self.key)
+    }
+}
+
+/// A key or a name as it is compared: NFC, lower case.
+#[must_use]
+pub fn fold(text: &str) -> String {
+    text.trim().nfc().collect::<String>().to_lowercase()
+}
+
+fn default_name(key: &str) -> &str {
+    let rest = key.split_once(':').map_or(key, |(_, rest)| rest);
+    let last = rest.rsplit('/').find(|segment| !segment.is_empty());
+    last.unwrap_or(key)
+}
+
+/// A project as it stands in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// Its identity.
+    pub id: ProjectId,
+    /// Its key, as first written.
+    pub key: String,
+    /// Its display name.
+    pub name: String,
+}
+
+/// The projects a read covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProjectSet {
+    /// Every project of the tenant.
+    All,
+    /// These and no others; an empty set reads nothing.
+    Only(Vec<ProjectId>),
+}
+
+/// Whose eyes a read uses: private records are seen by their author alone, and nothing outside
+/// the projects is seen at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// Who reads.
+    pub principal: crate::ids::PrincipalId,
+    /// Where they may look in this call.
+    pub projects: ProjectSet,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_segment_names_a_project_without_a_name() {
+        let project = ProjectKey::parse("git:git.example.com/acme/my-app".to_owned(), None);
+        assert_eq!(project.expect("ok").name, "my-app");
+    }
+
+    #[test]
+    fn keys_are_compared_without_case() {
+        let upper = ProjectKey::parse("git:Git.example/ACME/App".to_owned(), None).expect("ok");
+        assert_eq!(upper.folded(), "git:git.example/acme/app");
+        assert_eq!(upper.key, "git:Git.example/ACME/App");
+    }
+
+    #[test]
+    fn c030_a_project_name_of_9600_characters_is_refused() {
+        let long = ProjectKey::parse("name:x".to_owned(), Some("0f3a".repeat(2_400)));
+        assert_eq!(
+            long,
+            Err(Rejection::invalid_field("/name", "at most 256 bytes"))
+        );
+    }
+}

@@ -1,0 +1,1 @@
+//! The one analyser of search text: for indexing, querying, ranking.

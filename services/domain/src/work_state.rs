@@ -1,0 +1,139 @@
+//! Work state: append-only to-do lists and tracked state of a project (contract 5).
+//!
+//! Here stands what one appended entry may be. Entries are never changed; what a list says is
+//! folded from them by (hlc, event id).
+
+use serde_json::{Map, Value};
+
+use crate::Rejection;
+use crate::bounds::{clean, units};
+use crate::hlc::Hlc;
+use crate::limits;
+
+/// An entry as it is about to be appended: within its limits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkEntryDraft {
+    /// The list's name, trimmed.
+    pub list: String,
+    /// The fields as compact JSON text, keys in the order given.
+    pub fields: String,
+    /// The task the fields belong to; `None` for the list's own state.
+    pub task: Option<String>,
+    /// The highest moment its writer had seen.
+    pub after: Option<Hlc>,
+}
+
+impl WorkEntryDraft {
+    /// Checks a list's name and an entry's fields. Work entries are refused, never cut.
+    ///
+    /// # Errors
+    /// `invalid_field` naming the field and its limit.
+    pub fn parse(
+        list: &str,
+        fields: Map<String, Value>,
+        after: Option<Hlc>,
+    ) -> Result<Self, Rejection> {
+        let list = clean(list.trim().to_owned());
+        if list.is_empty() || units(&list) > limits::LIST_NAME_UNITS {
+            let allowed = format!("1 to {} UTF-16 code units", limits::LIST_NAME_UNITS);
+            return Err(Rejection::invalid_field("/list", allowed));
+        }
+        if fields.is_empty() || fields.len() > limits::WORK_KEYS {
+            let allowed = format!("1 to {} keys", limits::WORK_KEYS);
+            return Err(Rejection::invalid_field("/fields", allowed));
+        }
+        let fields = fields
+            .into_iter()
+            .map(field)
+            .collect::<Result<Map<_, _>, _>>()?;
+        let task = fields.get("task").and_then(task_name);
+        let text = Value::Object(fields).to_string();
+        if units(&text) > limits::WORK_FIELDS_UNITS {
+            let allowed = format!(
+                "at most {} UTF-16 code units as compact JSON",
+                limits::WORK_FIELDS_UNITS
+            );
+            return Err(Rejection::invalid_field("/fields", allowed));
+        }
+        Ok(Self {
+            list,
+            fields: text,
+            task,
+            after,
+        })
+    }
+}
+
+fn field((key, value): (String, Value)) -> Result<(String, Value), Rejection> {
+    let key = clean(key);
+    if key.is_empty() || units(&key) > limits::WORK_KEY_UNITS {
+        let allowed = format!("keys of 1 to {} UTF-16 code units", limits::WORK_KEY_UNITS);
+        return Err(Rejection::invalid_field("/fields", allowed));
+    }
+    let value = match value {
+        Value::String(text) => Value::String(clean(text)),
+        Value::Array(_) | Value::Object(_) => {
+            let pointer = format!("/fields/{}", key.replace('~', "~0").replace('/', "~1"));
+            return Err(Rejection::invalid_field(
+                pointer,
+                "must be a string, a finite number, true, false or null",
+            ));
+        }
+        other => other,
+    };
+    Ok((key, value))
+}
+
+/// The task as text; absent, null and empty mean the list itself.
+fn task_name(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(list: &str, fields: Value) -> Result<WorkEntryDraft, Rejection> {
+        let Value::Object(fields) = fields else {
+            unreachable!("tests give objects")
+        };
+        WorkEntryDraft::parse(list, fields, None)
+    }
+
+    #[test]
+    fn a_number_is_a_task_too_and_keys_keep_their_order() {
+        let entry = parse(" auth ", json!({"status": "todo", "task": 7, "a": null})).expect("ok");
+        assert_eq!(
+            (entry.list.as_str(), entry.task.as_deref()),
+            ("auth", Some("7"))
+        );
+        assert_eq!(entry.fields, r#"{"status":"todo","task":7,"a":null}"#);
+    }
+
+    #[rstest]
+    #[case(json!({}))]
+    #[case(json!({"a": {"b": 1}}))]
+    #[case(json!({"a": [1]}))]
+    #[case(json!({"": 1}))]
+    #[case(json!({"a": "x".repeat(2_000)}))]
+    fn what_breaks_a_rule_is_refused(#[case] fields: Value) {
+        assert!(parse("l", fields).is_err());
+    }
+
+    #[test]
+    fn c030_a_list_name_of_9600_characters_names_the_field_and_the_maximum() {
+        let refusal = parse(&"0f3a".repeat(2_400), json!({"task": "a"})).expect_err("too long");
+        assert_eq!(
+            refusal,
+            Rejection::invalid_field("/list", "1 to 200 UTF-16 code units")
+        );
+    }
+}
