@@ -1,1 +1,19 @@
-//! placeholder
+//! What is said: requests, answers and problems, one module a noun.
+//!
+//! Shared by service and client, so both spell every field alike. Parsing from the wire into the
+//! domain stands here too; nothing here knows HTTP or a database.
+
+#![deny(missing_docs)]
+
+pub mod problem;
+pub use problem::{Code, Problem};
+
+pub mod auth;
+pub mod context;
+pub mod events;
+pub mod observations;
+pub mod search;
+pub mod time;
+
+/// What a client needs of the domain: limits, ids, text bounds.
+pub use cairn_domain as domain;

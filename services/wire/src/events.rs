@@ -1,0 +1,417 @@
+//! Events: what a client sends about what agents do, and what became of each (contract 4.1).
+//!
+//! A batch is read item by item, so that one bad item never holds up the others: items stand here
+//! as raw JSON until [`Item::parse`].
+
+use cairn_domain::Rejection;
+use cairn_domain::bounds::{self, Bound, Oversize};
+use cairn_domain::event::{EventBody, EventDraft, SessionKey, Visibility};
+use cairn_domain::hlc::Hlc;
+use cairn_domain::limits;
+use cairn_domain::project::ProjectKey;
+use cairn_domain::tool_use::{Evidence, ToolUseDraft};
+use cairn_domain::work_state::WorkEntryDraft;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::observations::{ObservationFields, SummaryFields};
+
+/// A request: some events of one client.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Batch {
+    /// When the request was sent, by the client's clock.
+    pub sent_at: Option<DateTime<Utc>>,
+    /// The project of the items that name none.
+    pub project: Option<ProjectName>,
+    /// The client's machine, which orders work entries made on it.
+    pub machine: Option<String>,
+    /// At most 500 items.
+    #[schema(value_type = Vec<Item>)]
+    pub items: Vec<Box<RawValue>>,
+}
+
+/// A project as a client names it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ProjectName {
+    /// `git:…`, `name:…`, `repo:…` or `dir:…`.
+    pub key: String,
+    /// The display name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// A session as the host names it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionName {
+    /// The host, e.g. `claude-code`.
+    pub host: String,
+    /// The host's id of the session.
+    pub id: String,
+}
+
+/// One event.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Item {
+    /// A UUID that the client made; unique in the tenant for ever.
+    pub event_id: Uuid,
+    /// `session_start`, `prompt`, `tool_use`, `turn_end`, `session_end`, `observation`, `summary`
+    /// or `work_entry`.
+    pub kind: String,
+    /// When it happened; the time of arrival if absent.
+    pub at: Option<DateTime<Utc>>,
+    /// Its project, if not the batch's.
+    pub project: Option<ProjectName>,
+    /// Its session; required for what a host reports.
+    pub session: Option<SessionName>,
+    /// The highest moment of work entries that the client had seen, `<ms>.<counter>`.
+    pub after: Option<String>,
+    /// The subagent's id.
+    pub agent_id: Option<String>,
+    /// The subagent's type.
+    pub agent_type: Option<String>,
+    /// The branch that was checked out.
+    pub branch: Option<String>,
+    /// The checkout's folder, the home folder as `~`.
+    pub checkout: Option<String>,
+    /// `team` (default) or `private`.
+    pub visibility: Option<String>,
+    /// What the kind needs.
+    #[schema(value_type = Object)]
+    pub body: Option<Box<RawValue>>,
+}
+
+/// What the batch around an item says about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// When the request arrived.
+    pub arrived_at: DateTime<Utc>,
+    /// When it was sent, by the client's clock.
+    pub sent_at: DateTime<Utc>,
+    /// The batch's project.
+    pub project: Option<&'a ProjectName>,
+    /// The client's machine.
+    pub machine: Option<&'a str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SessionStart {
+    source: Option<String>,
+    model: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Prompt {
+    text: Option<String>,
+    private: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ToolUse {
+    tool: String,
+    host_tool_use_id: Option<String>,
+    input: String,
+    output: String,
+    failed: Option<bool>,
+    files: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TurnEnd {
+    last_reply: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SessionEnd {
+    reason: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WorkEntry {
+    list: String,
+    fields: serde_json::Map<String, serde_json::Value>,
+    action: Option<String>,
+}
+
+/// Reads a body of one kind; the server hands in a reader that also notes unknown fields.
+pub trait BodyReader {
+    /// Reads `json` as a `T`.
+    ///
+    /// # Errors
+    /// `invalid_field` with the pointer of the field at fault, below `/body`.
+    fn read<T: serde::de::DeserializeOwned>(&mut self, json: &str) -> Result<T, Rejection>;
+}
+
+impl Item {
+    /// Checks the item and brings its texts within their limits.
+    ///
+    /// # Errors
+    /// The item's refusal, its pointers relative to the item.
+    pub fn parse(
+        self,
+        around: Surroundings<'_>,
+        digest: [u8; 16],
+        reader: &mut impl BodyReader,
+    ) -> Result<EventDraft, Rejection> {
+        let json = self.body.as_deref().map_or("{}", RawValue::get);
+        let body = parse_body(&self.kind, json, self.after.as_deref(), around, reader)?;
+        let project = self.project.as_ref().or(around.project);
+        let project = project.ok_or(Rejection::ProjectRequired)?.clone();
+        let project =
+            ProjectKey::parse(project.key, project.name).map_err(|r| r.under("/project"))?;
+        let session = self.session.map(parse_session).transpose()?;
+        if session.is_none() && needs_session(&body) {
+            return Err(Rejection::invalid_field(
+                "/session",
+                "required for this kind",
+            ));
+        }
+        let word = |pointer, value| bounds::optional_word(pointer, value, limits::WORD_BYTES);
+        let checkout = self
+            .checkout
+            .map(|c| bounds::path("/checkout", c, Oversize::Cut));
+        Ok(EventDraft {
+            event_id: self.event_id,
+            at: self
+                .at
+                .map_or(around.arrived_at, |at| at.min(around.arrived_at)),
+            project,
+            session,
+            agent_id: word("/agent_id", self.agent_id)?,
+            agent_type: word("/agent_type", self.agent_type)?,
+            branch: word("/branch", self.branch)?,
+            checkout: checkout.transpose()?,
+            visibility: parse_visibility(self.visibility.as_deref())?,
+            digest,
+            body,
+        })
+    }
+}
+
+/// The visibility a body names; `team` if none.
+///
+/// # Errors
+/// `invalid_field` for any other word.
+pub fn parse_visibility(name: Option<&str>) -> Result<Visibility, Rejection> {
+    match name {
+        None => Ok(Visibility::Team),
+        Some(name) => Visibility::from_name(name)
+            .ok_or_else(|| Rejection::invalid_field("/visibility", "team or private")),
+    }
+}
+
+fn parse_session(session: SessionName) -> Result<SessionKey, Rejection> {
+    Ok(SessionKey {
+        host: bounds::word("/session/host", session.host, limits::WORD_BYTES)?,
+        id: bounds::word("/session/id", session.id, limits::HOST_ID_BYTES)?,
+    })
+}
+
+const fn needs_session(body: &EventBody) -> bool {
+    !matches!(
+        body,
+        EventBody::Observation(_) | EventBody::Summary(_) | EventBody::WorkEntry { .. }
+    )
+}
+
+fn parse_body(
+    kind: &str,
+    json: &str,
+    after: Option<&str>,
+    around: Surroundings<'_>,
+    reader: &mut impl BodyReader,
+) -> Result<EventBody, Rejection> {
+    let word = |pointer, value| bounds::optional_word(pointer, value, limits::WORD_BYTES);
+    match kind {
+        "session_start" => {
+            let body: SessionStart = reader.read(json)?;
+            let source = word("/body/source", body.source)?;
+            Ok(EventBody::SessionStart {
+                source,
+                model: word("/body/model", body.model)?,
+            })
+        }
+        "prompt" => parse_prompt(reader.read(json)?),
+        "tool_use" => parse_tool_use(reader.read(json)?),
+        "turn_end" => {
+            let body: TurnEnd = reader.read(json)?;
+            let last_reply = body
+                .last_reply
+                .map(|text| cut_text("/body/last_reply", text));
+            Ok(EventBody::TurnEnd {
+                last_reply: last_reply.transpose()?,
+            })
+        }
+        "session_end" => {
+            let body: SessionEnd = reader.read(json)?;
+            Ok(EventBody::SessionEnd {
+                reason: word("/body/reason", body.reason)?,
+            })
+        }
+        "observation" => {
+            let body: ObservationFields = reader.read(json)?;
+            Ok(EventBody::Observation(
+                body.parse(Oversize::Cut).map_err(|r| r.under("/body"))?,
+            ))
+        }
+        "summary" => {
+            let body: SummaryFields = reader.read(json)?;
+            Ok(EventBody::Summary(
+                body.parse(Oversize::Cut).map_err(|r| r.under("/body"))?,
+            ))
+        }
+        "work_entry" => parse_work_entry(reader.read(json)?, after, around),
+        other => Err(Rejection::UnsupportedKind(
+            bounds::head_bytes(other, 64).to_owned(),
+        )),
+    }
+}
+
+fn parse_prompt(body: Prompt) -> Result<EventBody, Rejection> {
+    let text = body
+        .text
+        .filter(|text| !body.private && !text.trim().is_empty());
+    let bound = Bound::Bytes(limits::PROMPT_BYTES);
+    let text = text.map(|text| bounds::text("/body/text", text, bound, Oversize::Cut));
+    Ok(EventBody::Prompt {
+        text: text.transpose()?,
+    })
+}
+
+fn parse_tool_use(body: ToolUse) -> Result<EventBody, Rejection> {
+    Ok(EventBody::ToolUse(ToolUseDraft {
+        tool: bounds::word("/body/tool", body.tool, limits::WORD_BYTES)?,
+        host_tool_use_id: bounds::optional_word(
+            "/body/host_tool_use_id",
+            body.host_tool_use_id,
+            limits::HOST_ID_BYTES,
+        )?,
+        input: Evidence::of(&bounds::clean(body.input)),
+        output: Evidence::of(&bounds::clean(body.output)),
+        failed: body.failed,
+        files: bounds::paths("/body/files", body.files, Oversize::Cut)?.0,
+    }))
+}
+
+fn parse_work_entry(
+    body: WorkEntry,
+    after: Option<&str>,
+    around: Surroundings<'_>,
+) -> Result<EventBody, Rejection> {
+    if body.action.is_some() {
+        let detail = "a claim or a release needs the service: POST /v1/work-state/entries";
+        return Err(Rejection::invalid_field("/body/action", detail));
+    }
+    let after = after.map(|text| {
+        text.parse::<Hlc>()
+            .map_err(|e| Rejection::invalid_field("/after", e.to_string()))
+    });
+    let entry = WorkEntryDraft::parse(&body.list, body.fields, after.transpose()?)
+        .map_err(|r| r.under("/body"))?;
+    let machine = around.machine.map(str::to_owned);
+    Ok(EventBody::WorkEntry {
+        entry,
+        sent_at: around.sent_at,
+        machine: bounds::optional_word("/machine", machine, limits::WORD_BYTES)?,
+    })
+}
+
+fn cut_text(pointer: &str, text: String) -> Result<String, Rejection> {
+    bounds::text(
+        pointer,
+        text,
+        Bound::Bytes(limits::TEXT_BYTES),
+        Oversize::Cut,
+    )
+}
+
+/// What became of a batch, in request order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BatchAnswer {
+    /// One outcome an item.
+    pub items: Vec<ItemAnswer>,
+    /// The last position that was taken; absent if none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<i64>,
+    /// Fields that this version does not know, each named once. They were not stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
+}
+
+/// What became of one item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ItemAnswer {
+    /// The item's event id as it was sent; absent if it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+    /// The outcome.
+    pub status: ItemStatus,
+    /// The record's id: the original one for a duplicate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Whether a duplicate's content differs from what is stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub event_id_reused: bool,
+    /// Why it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<crate::Code>,
+    /// The field at fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// What is allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Whether sending the same item again may help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<bool>,
+}
+
+/// The outcome of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemStatus {
+    /// Committed now.
+    Stored,
+    /// Committed before.
+    Duplicate,
+    /// Committed before and deleted since; it stays deleted.
+    Deleted,
+    /// Not stored.
+    Refused,
+    /// In an answer of `check` alone: no event of the caller has this id.
+    Unknown,
+}
+
+/// Asks what became of events.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Check {
+    /// At most 1,000 event ids.
+    pub event_ids: Vec<Uuid>,
+}
+
+/// What became of each, in request order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CheckAnswer {
+    /// One outcome an id: `stored`, `deleted` or `unknown`.
+    pub items: Vec<CheckedItem>,
+}
+
+/// What became of one event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CheckedItem {
+    /// The event id.
+    pub event_id: Uuid,
+    /// `stored`, `deleted` or `unknown`.
+    pub status: ItemStatus,
+    /// The record's id, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
