@@ -1,1 +1,51 @@
-//! The one analyser of search text: for indexing, querying, ranking.
+//! The one analyser of search text: for indexing, querying and ranking, so that the three can
+//! never disagree about what a term is.
+//!
+//! [`vector`] is what a record's row keeps; [`terms`] is what a query asks for. Looking terms up
+//! and ordering what they find is not done here.
+
+mod chunk;
+mod query;
+mod scan;
+mod stop;
+mod vector;
+mod word;
+
+#[cfg(test)]
+mod evaluator;
+
+pub use query::{SearchTerms, terms};
+pub use vector::{Vector, vector};
+
+/// The analyser's version, stored with every vector. Raise it whenever a text could give other
+/// terms than before; rows of an older version are then due for a new vector.
+pub const ANALYSER: i16 = 1;
+
+/// Which field of a record a text comes from; the letters are those of a `tsvector`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Weight {
+    /// Title, or a summary's request.
+    A,
+    /// Narrative, or any other prose.
+    B,
+    /// Facts.
+    C,
+    /// Files and concepts.
+    D,
+}
+
+impl Weight {
+    const fn letter(self) -> char {
+        match self {
+            Self::A => 'A',
+            Self::B => 'B',
+            Self::C => 'C',
+            Self::D => 'D',
+        }
+    }
+
+    /// Its place in [`Vector::lengths`].
+    const fn index(self) -> usize {
+        self as usize
+    }
+}

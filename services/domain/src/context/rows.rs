@@ -1,0 +1,53 @@
+//! The rows a context is made of, as the store hands them over.
+
+use chrono::{DateTime, Utc};
+
+use crate::observation::ObservationType;
+use crate::summary::SummaryDraft;
+
+/// An observation as the context shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextObservation {
+    /// Its number in the tenant.
+    pub number: i64,
+    /// When it happened.
+    pub at: DateTime<Utc>,
+    /// Its type.
+    pub kind: ObservationType,
+    /// Its title; may be empty.
+    pub title: String,
+    /// Its narrative, read only for rows that may be shown in full.
+    pub narrative: Option<String>,
+    /// Its facts, read only for rows that may be shown in full.
+    pub facts: Option<Vec<String>>,
+    /// What reading it costs, in tokens.
+    pub read_tokens: u32,
+    /// What producing it cost, in tokens.
+    pub work_tokens: u32,
+    /// Its author's handle, or `key:<key id>`.
+    pub author: String,
+}
+
+/// A summary as the context shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextSummary {
+    /// Its number in the tenant.
+    pub number: i64,
+    /// When it was made.
+    pub at: DateTime<Utc>,
+    /// When its session began; an older summary stands there.
+    pub session_started_at: DateTime<Utc>,
+    /// What it says.
+    pub fields: SummaryDraft,
+    /// Its author's handle, or `key:<key id>`.
+    pub author: String,
+}
+
+/// All rows of one context, in any order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContextRows {
+    /// The newest observations the reader may read.
+    pub observations: Vec<ContextObservation>,
+    /// The newest summaries the reader may read.
+    pub summaries: Vec<ContextSummary>,
+}
