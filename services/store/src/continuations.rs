@@ -1,0 +1,307 @@
+//! Where searches wait between their steps: in Redis, or in this process when embedded.
+//!
+//! Keeps sealed bytes under keyed names for a limited time. What a state says, who may use it
+//! and when it is refused is decided by the search action.
+
+mod memory;
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use cairn_domain::limits;
+use chrono::{DateTime, Utc};
+use redis::Pipeline;
+
+use crate::cursor_keys::KeyRing;
+use crate::redis_link::RedisLink;
+use memory::MemoryShelf;
+
+const CURSOR_PREFIX: &str = "ms_";
+const CURSOR_CHARS: usize = 24;
+
+/// What a cursor leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// The state as it was saved.
+    State(Vec<u8>),
+    /// There was a state within the last 15 minutes before `now`, but its time is over.
+    Expired,
+    /// Never saved under this scope, evicted, long expired, or sealed by a key outside the ring.
+    Unknown,
+}
+
+/// Why the store of continuations could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ContinuationError {
+    /// Redis is away, hung or full. Trying again later may help.
+    #[error("the continuation store is unavailable: {0}")]
+    Unavailable(String),
+    /// The address of Redis cannot be read. The text names no password.
+    #[error("the address of Redis cannot be read: {0}")]
+    Address(String),
+    /// The state is larger than 48 KiB.
+    #[error("a state of {0} bytes is too large to keep")]
+    TooLarge(usize),
+    /// The scope is not 1 to 2,048 bytes.
+    #[error("a scope of {0} bytes cannot be used")]
+    Scope(usize),
+}
+
+/// The store of continuations. Cheap to clone; clones share one store.
+#[derive(Clone)]
+pub struct Continuations {
+    ring: KeyRing,
+    shelf: Shelf,
+}
+
+#[derive(Clone)]
+enum Shelf {
+    Redis { link: RedisLink, prefix: String },
+    Memory(MemoryShelf),
+}
+
+/// What a shelf holds under one name.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Sealed(Vec<u8>),
+    Marker,
+    Nothing,
+}
+
+impl Continuations {
+    /// A store in Redis, shared by all replicas that have the same ring. Redis need not be there
+    /// yet. Call it inside a tokio runtime.
+    ///
+    /// # Errors
+    /// [`ContinuationError::Address`].
+    pub fn connect(url: &str, ring: KeyRing) -> Result<Self, ContinuationError> {
+        Self::connect_with_prefix(url, ring, "")
+    }
+
+    /// As [`Continuations::connect`], with a text in front of every Redis key, so that tests can
+    /// share one Redis.
+    ///
+    /// # Errors
+    /// [`ContinuationError::Address`].
+    pub fn connect_with_prefix(
+        url: &str,
+        ring: KeyRing,
+        prefix: &str,
+    ) -> Result<Self, ContinuationError> {
+        let link =
+            RedisLink::new(url).map_err(|error| ContinuationError::Address(error.to_string()))?;
+        let prefix = prefix.to_owned();
+        Ok(Self {
+            ring,
+            shelf: Shelf::Redis { link, prefix },
+        })
+    }
+
+    /// A store in this process, lost with it: at most 1,024 cursors and 8 MiB, the oldest out
+    /// first.
+    #[must_use]
+    pub fn memory(ring: KeyRing) -> Self {
+        Self {
+            ring,
+            shelf: Shelf::Memory(MemoryShelf::new(
+                limits::EMBEDDED_CURSORS,
+                limits::EMBEDDED_CURSOR_BYTES,
+            )),
+        }
+    }
+
+    /// Keeps a state until `expires_at` and returns the new cursor that leads to it. For 15
+    /// minutes more the cursor is still recognised as expired.
+    ///
+    /// # Errors
+    /// [`ContinuationError::Unavailable`], `TooLarge` or `Scope`.
+    pub async fn save(
+        &self,
+        scope: &str,
+        state: &[u8],
+        expires_at: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<String, ContinuationError> {
+        check_scope(scope)?;
+        if state.len() > limits::STATE_BYTES {
+            return Err(ContinuationError::TooLarge(state.len()));
+        }
+        let cursor = new_cursor();
+        let key = self.ring.writer();
+        let name = name(key.kid(), &key.state_key(scope, &cursor));
+        let sealed = key.seal(scope, &cursor, state, rand::random());
+        match &self.shelf {
+            Shelf::Redis { link, prefix } => {
+                let left = (expires_at - now).to_std().unwrap_or(Duration::ZERO);
+                put_in_redis(link, &format!("{prefix}{name}"), &sealed, left).await?;
+            }
+            Shelf::Memory(shelf) => shelf.put(name, sealed, expires_at, now),
+        }
+        Ok(cursor)
+    }
+
+    /// What a cursor leads to in a scope. May be asked any number of times.
+    ///
+    /// # Errors
+    /// [`ContinuationError::Unavailable`] or `Scope`.
+    pub async fn load(
+        &self,
+        scope: &str,
+        cursor: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Loaded, ContinuationError> {
+        check_scope(scope)?;
+        if !is_cursor(cursor) {
+            return Ok(Loaded::Unknown);
+        }
+        let keys = self.ring.readers();
+        let names: Vec<String> = keys
+            .iter()
+            .map(|key| name(key.kid(), &key.state_key(scope, cursor)))
+            .collect();
+        let found = match &self.shelf {
+            Shelf::Redis { link, prefix } => get_from_redis(link, prefix, &names).await?,
+            Shelf::Memory(shelf) => names.iter().map(|name| shelf.get(name, now)).collect(),
+        };
+        let mut loaded = Loaded::Unknown;
+        for (key, found) in keys.iter().zip(found) {
+            match found {
+                Found::Sealed(sealed) => match key.open(scope, cursor, &sealed) {
+                    Some(state) => return Ok(Loaded::State(state)),
+                    None => tracing::warn!(kid = key.kid(), "a stored continuation did not open"),
+                },
+                Found::Marker => loaded = Loaded::Expired,
+                Found::Nothing => {}
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Whether the store answers: at once, or within about two seconds if it hangs.
+    ///
+    /// # Errors
+    /// [`ContinuationError::Unavailable`].
+    pub async fn ping(&self) -> Result<(), ContinuationError> {
+        match &self.shelf {
+            Shelf::Redis { link, .. } => {
+                let mut commands = redis::pipe();
+                commands.cmd("PING").ignore();
+                link.ask(&commands).await.map_err(unavailable)
+            }
+            Shelf::Memory(_) => Ok(()),
+        }
+    }
+}
+
+/// Whether a text has the shape of a cursor: `ms_` and 24 characters of base64url.
+#[must_use]
+pub fn is_cursor(text: &str) -> bool {
+    text.strip_prefix(CURSOR_PREFIX).is_some_and(|random| {
+        random.len() == CURSOR_CHARS
+            && random
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    })
+}
+
+fn new_cursor() -> String {
+    let random: [u8; limits::CURSOR_BYTES] = rand::random();
+    format!("{CURSOR_PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
+}
+
+fn check_scope(scope: &str) -> Result<(), ContinuationError> {
+    if scope.is_empty() || scope.len() > limits::SCOPE_BYTES {
+        return Err(ContinuationError::Scope(scope.len()));
+    }
+    Ok(())
+}
+
+fn name(kid: &str, state_key: &str) -> String {
+    format!("cairn:ms:{kid}:{state_key}")
+}
+
+/// Where the empty marker of a state stands; its name says no more than the state's.
+fn marker(name: &str) -> String {
+    format!("{name}:expired")
+}
+
+/// State and marker become visible together or not at all; a repeated put changes nothing.
+async fn put_in_redis(
+    link: &RedisLink,
+    name: &str,
+    sealed: &[u8],
+    left: Duration,
+) -> Result<(), ContinuationError> {
+    let mut commands = Pipeline::new();
+    commands.atomic();
+    // Redis refuses a life of zero: a state that is over already leaves its marker only.
+    if !left.is_zero() {
+        commands.cmd("SET").arg(name).arg(sealed);
+        commands.arg("PX").arg(milliseconds(left)).ignore();
+    }
+    commands.cmd("SET").arg(marker(name)).arg("");
+    let marker_left = left + limits::EXPIRED_TTL;
+    commands.arg("PX").arg(milliseconds(marker_left)).ignore();
+    link.ask(&commands).await.map_err(unavailable)
+}
+
+async fn get_from_redis(
+    link: &RedisLink,
+    prefix: &str,
+    names: &[String],
+) -> Result<Vec<Found>, ContinuationError> {
+    let mut commands = Pipeline::new();
+    commands.cmd("MGET");
+    for name in names {
+        commands.arg(format!("{prefix}{name}"));
+        commands.arg(format!("{prefix}{}", marker(name)));
+    }
+    let (values,): (Vec<Option<Vec<u8>>>,) = link.ask(&commands).await.map_err(unavailable)?;
+    let mut values = values.into_iter();
+    let mut found = Vec::with_capacity(names.len());
+    while let (Some(sealed), Some(marker)) = (values.next(), values.next()) {
+        found.push(match (sealed, marker) {
+            (Some(sealed), _) => Found::Sealed(sealed),
+            (None, Some(_)) => Found::Marker,
+            (None, None) => Found::Nothing,
+        });
+    }
+    Ok(found)
+}
+
+/// Whole milliseconds, at least one.
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+fn unavailable(error: redis::RedisError) -> ContinuationError {
+    ContinuationError::Unavailable(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_cursors_have_the_shape_and_differ() {
+        let (one, two) = (new_cursor(), new_cursor());
+        assert!(is_cursor(&one), "{one}");
+        assert_ne!(one, two);
+    }
+
+    #[test]
+    fn what_is_not_a_cursor_is_recognised() {
+        for text in [
+            "",
+            "ms_",
+            "ms_00000000000000000000000",
+            "ms_0000000000000000000000000",
+            "MS_000000000000000000000001",
+            "ms_00000000000000000000000=",
+            "ms_0000000000000000000000é",
+        ] {
+            assert!(!is_cursor(text), "{text:?}");
+        }
+    }
+}

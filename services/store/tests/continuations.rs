@@ -1,0 +1,291 @@
+//! The store of continuations: one contract for Redis and for the embedded form, and what a
+//! stopped Redis means to its callers.
+
+mod redis_server;
+
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cairn_store::continuations::{ContinuationError, Continuations, Loaded};
+use cairn_store::cursor_keys::KeyRing;
+use chrono::{DateTime, TimeDelta, Utc};
+use redis_server::{PrivateRedis, shared_url};
+
+const SCOPE: &str = "tenant/principal/*";
+
+fn ring(kids: &[&str]) -> KeyRing {
+    let entries: Vec<String> = kids
+        .iter()
+        .map(|kid| format!("{kid}:{}", STANDARD.encode(format!("{kid:-<40}"))))
+        .collect();
+    KeyRing::parse(&entries.join(",")).expect("a ring")
+}
+
+/// Stores on both arms that see nothing of other tests.
+fn both_arms() -> Vec<(&'static str, Continuations)> {
+    let prefix = format!("test:{}:", uuid::Uuid::now_v7());
+    let redis = Continuations::connect_with_prefix(&shared_url(), ring(&["k1"]), &prefix);
+    vec![
+        ("redis", redis.expect("an address")),
+        ("memory", Continuations::memory(ring(&["k1"]))),
+    ]
+}
+
+fn in_minutes(minutes: i64) -> (DateTime<Utc>, DateTime<Utc>) {
+    let now = Utc::now();
+    (now + TimeDelta::minutes(minutes), now)
+}
+
+async fn save(store: &Continuations, state: &[u8]) -> String {
+    let (expires_at, now) = in_minutes(15);
+    let saved = store.save(SCOPE, state, expires_at, now).await;
+    saved.expect("saved")
+}
+
+async fn load(store: &Continuations, cursor: &str) -> Result<Loaded, ContinuationError> {
+    store.load(SCOPE, cursor, Utc::now()).await
+}
+
+#[tokio::test]
+async fn c040_a_cursor_answers_the_same_however_often_it_is_used() {
+    for (arm, store) in both_arms() {
+        let cursor = save(&store, b"one").await;
+        let other = save(&store, b"two").await;
+        assert_ne!(cursor, other, "{arm}");
+        for _ in 0..2 {
+            let loaded = load(&store, &cursor).await.expect("answers");
+            assert_eq!(loaded, Loaded::State(b"one".to_vec()), "{arm}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_scope_or_an_invented_cursor_leads_nowhere() {
+    for (arm, store) in both_arms() {
+        let cursor = save(&store, b"one").await;
+        for (scope, cursor) in [
+            ("tenant/other/*", cursor.as_str()),
+            (SCOPE, "ms_000000000000000000000001"),
+            (SCOPE, "no cursor"),
+            (SCOPE, ""),
+        ] {
+            let loaded = store.load(scope, cursor, Utc::now()).await;
+            assert_eq!(
+                loaded.expect("answers"),
+                Loaded::Unknown,
+                "{arm} {scope} {cursor}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_past_its_time_reads_as_expired() {
+    for (arm, store) in both_arms() {
+        let now = Utc::now();
+        let expires_at = now + TimeDelta::milliseconds(200);
+        let saved = store.save(SCOPE, b"short", expires_at, now).await;
+        let cursor = saved.expect("saved");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let mut loaded = load(&store, &cursor).await.expect("answers");
+        while loaded == Loaded::State(b"short".to_vec()) && Instant::now() < deadline {
+            tokio::task::yield_now().await;
+            loaded = load(&store, &cursor).await.expect("answers");
+        }
+        assert_eq!(loaded, Loaded::Expired, "{arm}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_saved_too_late_is_expired_at_once() {
+    for (arm, store) in both_arms() {
+        let now = Utc::now();
+        let saved = store
+            .save(SCOPE, b"late", now - TimeDelta::seconds(1), now)
+            .await;
+        let loaded = load(&store, &saved.expect("saved")).await.expect("answers");
+        assert_eq!(loaded, Loaded::Expired, "{arm}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_before_it_is_kept() {
+    let (expires_at, now) = in_minutes(15);
+    for (arm, store) in both_arms() {
+        let state = vec![b'x'; 48 * 1024];
+        let cursor = save(&store, &state).await;
+        let loaded = load(&store, &cursor).await.expect("answers");
+        assert_eq!(loaded, Loaded::State(state), "{arm}");
+        let refused = store
+            .save(SCOPE, &vec![0; 48 * 1024 + 1], expires_at, now)
+            .await;
+        assert!(
+            matches!(refused, Err(ContinuationError::TooLarge(_))),
+            "{arm}"
+        );
+        for scope in [String::new(), "s".repeat(2_049)] {
+            let refused = store.save(&scope, b"", expires_at, now).await;
+            assert!(matches!(refused, Err(ContinuationError::Scope(_))), "{arm}");
+            let refused = store.load(&scope, &cursor, now).await;
+            assert!(matches!(refused, Err(ContinuationError::Scope(_))), "{arm}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_embedded_store_holds_its_last_1024_cursors() {
+    let store = Continuations::memory(ring(&["k1"]));
+    let mut cursors = Vec::new();
+    for _ in 0..1_025 {
+        cursors.push(save(&store, b"state").await);
+    }
+    assert_eq!(
+        load(&store, &cursors[0]).await.expect("answers"),
+        Loaded::Unknown
+    );
+    for cursor in &cursors[1..] {
+        let loaded = load(&store, cursor).await.expect("answers");
+        assert_eq!(loaded, Loaded::State(b"state".to_vec()));
+    }
+}
+
+#[tokio::test]
+async fn c040_another_replica_reads_what_this_one_saved() {
+    let prefix = format!("test:{}:", uuid::Uuid::now_v7());
+    let replica = |kids: &[&str]| {
+        Continuations::connect_with_prefix(&shared_url(), ring(kids), &prefix).expect("an address")
+    };
+    let cursor = save(&replica(&["k1"]), b"step 2").await;
+    let same_ring = load(&replica(&["k1"]), &cursor).await.expect("answers");
+    assert_eq!(same_ring, Loaded::State(b"step 2".to_vec()));
+    let rotated = load(&replica(&["k3", "k2", "k1"]), &cursor).await;
+    assert_eq!(rotated.expect("answers"), Loaded::State(b"step 2".to_vec()));
+    let dropped = load(&replica(&["k2"]), &cursor).await.expect("answers");
+    assert_eq!(dropped, Loaded::Unknown);
+}
+
+#[tokio::test]
+async fn redis_holds_neither_the_cursor_nor_the_state() {
+    let prefix = format!("test:{}:", uuid::Uuid::now_v7());
+    let store = Continuations::connect_with_prefix(&shared_url(), ring(&["k1"]), &prefix);
+    let cursor = save(&store.expect("an address"), b"plain words").await;
+    let client = redis::Client::open(shared_url()).expect("an address");
+    let mut connection = client
+        .get_multiplexed_async_connection()
+        .await
+        .expect("redis");
+    let mut keys: Vec<String> = redis::cmd("KEYS")
+        .arg(format!("{prefix}*"))
+        .query_async(&mut connection)
+        .await
+        .expect("keys");
+    keys.sort();
+    assert_eq!(keys.len(), 2, "{keys:?}");
+    assert!(
+        keys[0].starts_with(&format!("{prefix}cairn:ms:k1:")),
+        "{keys:?}"
+    );
+    let mut lives = Vec::new();
+    for key in &keys {
+        let mut get = redis::pipe();
+        get.cmd("GET").arg(key).cmd("PTTL").arg(key);
+        let (value, life): (Vec<u8>, i64) = get.query_async(&mut connection).await.expect("value");
+        let dump = format!("{key} {}", String::from_utf8_lossy(&value));
+        assert!(!dump.contains(&cursor) && !dump.contains("plain"), "{dump}");
+        lives.push((value.is_empty(), (life + 30_000) / 60_000));
+    }
+    assert_eq!(
+        lives,
+        [(false, 15), (true, 30)],
+        "state, then its marker, in minutes"
+    );
+}
+
+#[tokio::test]
+async fn c041_redis_hangs_and_comes_back() {
+    let redis = PrivateRedis::start();
+    let store = Continuations::connect(&redis.url(), ring(&["k1"])).expect("an address");
+    let cursor = save(&store, b"state").await;
+    redis.pause();
+    for _ in 0..2 {
+        assert_unavailable_soon(&store, &cursor).await;
+    }
+    redis.resume();
+    let first = load(&store, &cursor).await.expect("the first call works");
+    assert_eq!(first, Loaded::State(b"state".to_vec()));
+}
+
+#[tokio::test]
+async fn c041_redis_is_killed_and_the_first_call_after_its_return_works() {
+    let mut redis = PrivateRedis::start();
+    let store = Continuations::connect(&redis.url(), ring(&["k1"])).expect("an address");
+    let cursor = save(&store, b"state").await;
+
+    redis.kill();
+    redis.restart();
+    // Nobody called while it was away: the connection broke unseen.
+    let first = load(&store, &cursor).await.expect("the first call works");
+    assert_eq!(first, Loaded::Unknown, "Redis lost everything, as it may");
+
+    redis.kill();
+    for _ in 0..3 {
+        assert_unavailable_soon(&store, &cursor).await;
+    }
+    redis.restart();
+    let first = save(&store, b"again").await;
+    let loaded = load(&store, &first).await.expect("answers");
+    assert_eq!(loaded, Loaded::State(b"again".to_vec()));
+}
+
+#[tokio::test]
+async fn c041_redis_hangs_dies_and_comes_back() {
+    let mut redis = PrivateRedis::start();
+    let store = Continuations::connect(&redis.url(), ring(&["k1"])).expect("an address");
+    store.ping().await.expect("it answers");
+    redis.pause();
+    let waiting = (0..20).map(|_| {
+        tokio::spawn({
+            let store = store.clone();
+            async move { store.ping().await }
+        })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    let started = Instant::now();
+    for call in waiting {
+        assert!(call.await.expect("no panic").is_err());
+    }
+    assert!(
+        started.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        started.elapsed()
+    );
+    redis.kill();
+    redis.restart();
+    store.ping().await.expect("the first call works");
+}
+
+#[tokio::test]
+async fn c041_a_server_may_start_before_its_redis() {
+    let mut redis = PrivateRedis::start();
+    redis.kill();
+    let store = Continuations::connect(&redis.url(), ring(&["k1"])).expect("an address");
+    assert!(store.ping().await.is_err());
+    redis.restart();
+    store.ping().await.expect("the first call works");
+}
+
+/// Twice the promised two seconds, for machines that are busy with other tests.
+async fn assert_unavailable_soon(store: &Continuations, cursor: &str) {
+    let started = Instant::now();
+    let answer = load(store, cursor).await;
+    assert!(
+        matches!(answer, Err(ContinuationError::Unavailable(_))),
+        "{answer:?}"
+    );
+    assert!(
+        started.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        started.elapsed()
+    );
+}

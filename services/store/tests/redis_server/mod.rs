@@ -1,0 +1,105 @@
+//! Real Redis servers for tests: the shared one, and private ones that a test may stop.
+
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// The address of the Redis that all tests share.
+pub fn shared_url() -> String {
+    variable("CAIRN_TEST_REDIS_URL")
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run ./dev test"))
+}
+
+/// A Redis of one test. Dies with it.
+pub struct PrivateRedis {
+    folder: TempDir,
+    child: Child,
+}
+
+impl PrivateRedis {
+    /// Starts a server and waits until it answers.
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let child = spawn(&folder);
+        let redis = Self { folder, child };
+        redis.await_answer();
+        redis
+    }
+
+    /// Where it listens: a socket, so that a restart finds the same place free.
+    pub fn url(&self) -> String {
+        format!("redis+unix://{}/redis.sock", self.folder.path().display())
+    }
+
+    /// Stops it from answering without ending it.
+    pub fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Undoes `pause`.
+    pub fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    /// Ends it at once, paused or not; what it held is lost.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ended");
+    }
+
+    /// Starts it anew after `kill`, at the same place.
+    pub fn restart(&mut self) {
+        self.child = spawn(&self.folder);
+        self.await_answer();
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).expect("a process id");
+        kill(Pid::from_raw(pid), signal).expect("signalled");
+    }
+
+    fn await_answer(&self) {
+        let client = redis::Client::open(self.url()).expect("an address");
+        let started = std::time::Instant::now();
+        loop {
+            let answer = client
+                .get_connection()
+                .and_then(|mut c| redis::cmd("PING").exec(&mut c));
+            match answer {
+                Ok(()) => return,
+                Err(error) if started.elapsed().as_secs() > 30 => panic!("no Redis: {error}"),
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+    }
+}
+
+impl Drop for PrivateRedis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(folder: &TempDir) -> Child {
+    Command::new(variable("CAIRN_TEST_REDIS_SERVER"))
+        .args([
+            "--port",
+            "0",
+            "--save",
+            "",
+            "--unixsocket",
+            "redis.sock",
+            "--dir",
+        ])
+        .arg(folder.path())
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("redis-server starts")
+}
