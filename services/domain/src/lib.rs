@@ -15,6 +15,7 @@ pub use rejection::Rejection;
 
 pub mod bounds;
 pub mod json_text;
+pub mod plain;
 
 pub mod event;
 pub mod hlc;

@@ -26,7 +26,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
             at = end;
             continue;
         }
-        let end = end_of(&chars, at, |before, c| in_chunk(before, c));
+        let end = end_of(&chars, at, in_chunk);
         if end > at {
             found.push(Piece::Chunk(chars[at..end].iter().collect()));
         }

@@ -1,0 +1,175 @@
+//! Arguments as agents send them: numbers as text, lists as text or as a single value
+//! (contract 15.4). What cannot be read is refused by name, never guessed.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::Rejection;
+use crate::ids::RecordId;
+
+/// The arguments of `mem_search` as they came in.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Input {
+    /// `guided` or `auto`.
+    pub mode: Option<String>,
+    /// What to look for.
+    pub query: Option<String>,
+    /// The project to look in, by key or name.
+    pub project: Option<String>,
+    /// The cursor of the step before.
+    pub continuation: Option<String>,
+    /// Ids chosen from the step before.
+    pub selected_ids: Option<Value>,
+    /// Rows of the index.
+    pub limit: Option<Value>,
+    /// Anchors of the timeline, records of the details.
+    pub max_details: Option<Value>,
+    /// Neighbours before an anchor.
+    pub depth_before: Option<Value>,
+    /// Neighbours after an anchor.
+    pub depth_after: Option<Value>,
+}
+
+/// A whole number from `min` to `max`, as a number or as digits in a string. Null is absent.
+///
+/// # Errors
+/// `invalid_input` naming `argument` and the range.
+pub fn number(
+    argument: &str,
+    value: Option<&Value>,
+    min: u32,
+    max: u32,
+) -> Result<Option<u32>, Rejection> {
+    let read = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Number(number)) => whole(number),
+        Some(Value::String(text)) => digits(text),
+        Some(_) => None,
+    };
+    match read.filter(|number| (min..=max).contains(number)) {
+        Some(number) => Ok(Some(number)),
+        None => {
+            let allowed = format!("a whole number from {min} to {max}");
+            Err(Rejection::invalid_input(argument, &allowed))
+        }
+    }
+}
+
+/// A list of ids: a list, a list as JSON text, or a single id. Repeats collapse. Null is absent;
+/// an empty text is refused, so that no selection is empty by accident.
+///
+/// # Errors
+/// `invalid_input` naming `argument`.
+pub fn ids(argument: &str, value: Option<&Value>) -> Result<Option<Vec<RecordId>>, Rejection> {
+    let items = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(value) => items(value),
+    };
+    let refuse = || Rejection::invalid_input(argument, "a list of ids such as 41, S7 or P3");
+    let mut ids = Vec::new();
+    for item in items.ok_or_else(refuse)? {
+        let id = id(&item).ok_or_else(refuse)?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok(Some(ids))
+}
+
+fn items(value: &Value) -> Option<Vec<Value>> {
+    match value {
+        Value::Array(items) => Some(items.clone()),
+        Value::String(text) if text.trim_start().starts_with('[') => {
+            serde_json::from_str(text).ok()
+        }
+        scalar => Some(vec![scalar.clone()]),
+    }
+}
+
+fn id(item: &Value) -> Option<RecordId> {
+    match item {
+        Value::Number(number) => number.to_string().parse().ok(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// `5` and `5.0` are the same number in JSON.
+fn whole(number: &serde_json::Number) -> Option<u32> {
+    let text = number.to_string();
+    digits(text.strip_suffix(".0").unwrap_or(&text))
+}
+
+fn digits(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if plain { text.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case(json!(5), Some(5))]
+    #[case(json!("5"), Some(5))]
+    #[case(json!(5.0), Some(5))]
+    #[case(json!(null), None)]
+    fn c050_numbers_may_come_as_text(#[case] value: Value, #[case] read: Option<u32>) {
+        assert_eq!(number("limit", Some(&value), 1, 20), Ok(read));
+    }
+
+    #[rstest]
+    #[case(json!(0))]
+    #[case(json!(21))]
+    #[case(json!(-1))]
+    #[case(json!(1.5))]
+    #[case(json!(""))]
+    #[case(json!("five"))]
+    #[case(json!([5]))]
+    #[case(json!(true))]
+    #[case(json!(1e30))]
+    fn c050_other_numbers_are_refused_by_name(#[case] value: Value) {
+        let refused = number("limit", Some(&value), 1, 20).expect_err("refused");
+        assert_eq!(refused.to_string(), "limit: a whole number from 1 to 20.");
+    }
+
+    #[rstest]
+    #[case(json!([41, "42"]), "41 42")]
+    #[case(json!("[\"41\",\"42\"]"), "41 42")]
+    #[case(json!("[41, 42]"), "41 42")]
+    #[case(json!(41), "41")]
+    #[case(json!("#41"), "41")]
+    #[case(json!("S7"), "S7")]
+    #[case(json!(["#41", "41", 41]), "41")]
+    #[case(json!([]), "")]
+    #[case(json!("[]"), "")]
+    fn c050_ids_may_come_as_text_or_alone(#[case] value: Value, #[case] read: &str) {
+        let ids = ids("selectedIds", Some(&value))
+            .expect("read")
+            .expect("given");
+        let ids: Vec<String> = ids.iter().map(RecordId::to_string).collect();
+        assert_eq!(ids.join(" "), read);
+    }
+
+    #[rstest]
+    #[case(json!("[41"))]
+    #[case(json!(""))]
+    #[case(json!(" "))]
+    #[case(json!([null]))]
+    #[case(json!([[41]]))]
+    #[case(json!({"id": 41}))]
+    #[case(json!("41,42"))]
+    #[case(json!([1.5]))]
+    fn c050_no_selection_is_empty_by_accident(#[case] value: Value) {
+        let refused = ids("selectedIds", Some(&value)).expect_err("refused");
+        assert_eq!(
+            refused.to_string(),
+            "selectedIds: a list of ids such as 41, S7 or P3."
+        );
+    }
+}
