@@ -7,18 +7,14 @@ mod memory;
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cairn_domain::limits;
+use cairn_domain::search::Cursor;
 use chrono::{DateTime, Utc};
 use redis::Pipeline;
 
 use crate::cursor_keys::KeyRing;
 use crate::redis_link::RedisLink;
 use memory::MemoryShelf;
-
-const CURSOR_PREFIX: &str = "ms_";
-const CURSOR_CHARS: usize = 24;
 
 /// What a cursor leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,26 +107,27 @@ impl Continuations {
         }
     }
 
-    /// Keeps a state until `expires_at` and returns the new cursor that leads to it. For 15
-    /// minutes more the cursor is still recognised as expired.
+    /// Keeps a state under a fresh cursor until `expires_at`. For 15 minutes more the cursor is
+    /// still recognised as expired.
     ///
     /// # Errors
     /// [`ContinuationError::Unavailable`], `TooLarge` or `Scope`.
     pub async fn save(
         &self,
         scope: &str,
+        cursor: &Cursor,
         state: &[u8],
         expires_at: DateTime<Utc>,
         now: DateTime<Utc>,
-    ) -> Result<String, ContinuationError> {
+    ) -> Result<(), ContinuationError> {
         check_scope(scope)?;
         if state.len() > limits::STATE_BYTES {
             return Err(ContinuationError::TooLarge(state.len()));
         }
-        let cursor = new_cursor();
+        let cursor = cursor.as_str();
         let key = self.ring.writer();
-        let name = name(key.kid(), &key.state_key(scope, &cursor));
-        let sealed = key.seal(scope, &cursor, state, rand::random());
+        let name = name(key.kid(), &key.state_key(scope, cursor));
+        let sealed = key.seal(scope, cursor, state, rand::random());
         match &self.shelf {
             Shelf::Redis { link, prefix } => {
                 let left = (expires_at - now).to_std().unwrap_or(Duration::ZERO);
@@ -138,7 +135,7 @@ impl Continuations {
             }
             Shelf::Memory(shelf) => shelf.put(name, sealed, expires_at, now),
         }
-        Ok(cursor)
+        Ok(())
     }
 
     /// What a cursor leads to in a scope. May be asked any number of times.
@@ -148,13 +145,11 @@ impl Continuations {
     pub async fn load(
         &self,
         scope: &str,
-        cursor: &str,
+        cursor: &Cursor,
         now: DateTime<Utc>,
     ) -> Result<Loaded, ContinuationError> {
         check_scope(scope)?;
-        if !is_cursor(cursor) {
-            return Ok(Loaded::Unknown);
-        }
+        let cursor = cursor.as_str();
         let keys = self.ring.readers();
         let names: Vec<String> = keys
             .iter()
@@ -192,22 +187,6 @@ impl Continuations {
             Shelf::Memory(_) => Ok(()),
         }
     }
-}
-
-/// Whether a text has the shape of a cursor: `ms_` and 24 characters of base64url.
-#[must_use]
-pub fn is_cursor(text: &str) -> bool {
-    text.strip_prefix(CURSOR_PREFIX).is_some_and(|random| {
-        random.len() == CURSOR_CHARS
-            && random
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-    })
-}
-
-fn new_cursor() -> String {
-    let random: [u8; limits::CURSOR_BYTES] = rand::random();
-    format!("{CURSOR_PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
 }
 
 fn check_scope(scope: &str) -> Result<(), ContinuationError> {
@@ -277,31 +256,4 @@ fn milliseconds(time: Duration) -> u64 {
 
 fn unavailable(error: redis::RedisError) -> ContinuationError {
     ContinuationError::Unavailable(error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn new_cursors_have_the_shape_and_differ() {
-        let (one, two) = (new_cursor(), new_cursor());
-        assert!(is_cursor(&one), "{one}");
-        assert_ne!(one, two);
-    }
-
-    #[test]
-    fn what_is_not_a_cursor_is_recognised() {
-        for text in [
-            "",
-            "ms_",
-            "ms_00000000000000000000000",
-            "ms_0000000000000000000000000",
-            "MS_000000000000000000000001",
-            "ms_00000000000000000000000=",
-            "ms_0000000000000000000000é",
-        ] {
-            assert!(!is_cursor(text), "{text:?}");
-        }
-    }
 }
