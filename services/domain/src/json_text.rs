@@ -44,6 +44,48 @@ fn escape(bytes: &[u8], at: usize) -> Option<u16> {
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
+/// Gives each string literal of a JSON text, quotes included, to `change`, and puts what it
+/// returns in the literal's place. Everything else stays as it was written; a text in which
+/// nothing changes is not copied. The text need not be valid: what follows an unclosed quote is
+/// left alone.
+#[must_use]
+pub fn map_strings(json: &str, mut change: impl FnMut(&str) -> Option<String>) -> Cow<'_, str> {
+    let mut changed: Option<String> = None;
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(span) = next_string(json, at) {
+        if let Some(new) = change(&json[span.clone()]) {
+            let text = changed.get_or_insert_with(String::new);
+            text.push_str(&json[copied..span.start]);
+            text.push_str(&new);
+            copied = span.end;
+        }
+        at = span.end;
+    }
+    match changed {
+        Some(mut text) => {
+            text.push_str(&json[copied..]);
+            Cow::Owned(text)
+        }
+        None => Cow::Borrowed(json),
+    }
+}
+
+/// Where the next string literal at or after `from` stands, quotes included.
+#[must_use]
+pub fn next_string(json: &str, from: usize) -> Option<std::ops::Range<usize>> {
+    let bytes = json.as_bytes();
+    let start = from + bytes.get(from..)?.iter().position(|b| *b == b'"')?;
+    let mut at = start + 1;
+    loop {
+        at += bytes.get(at..)?.iter().position(|b| matches!(b, b'"' | b'\\'))?;
+        if bytes[at] == b'"' {
+            return Some(start..at + 1);
+        }
+        at += 2;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -25,6 +25,7 @@ pub mod record;
 pub mod summary;
 pub mod tool_use;
 pub mod work_state;
+pub mod wrapper_tags;
 
 pub mod text;
 
