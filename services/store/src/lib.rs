@@ -1,1 +1,39 @@
-//! placeholder
+//! Where memory is kept: Postgres, Redis and the embedded database. Nothing else speaks SQL.
+//!
+//! The way in is [`Store`]; a tenant's rows are reached through [`TenantTx`] alone, and the few
+//! calls across tenants through [`SystemTx`].
+
+#![deny(missing_docs)]
+
+mod error;
+pub use error::StoreError;
+
+mod migrate;
+pub use migrate::{migrate, prepare_database};
+
+mod store;
+pub use store::{Store, StoreOptions};
+
+mod tenant_tx;
+pub use tenant_tx::TenantTx;
+
+mod system_tx;
+pub use system_tx::{Credential, SystemTx, TenantName};
+
+pub mod context;
+pub mod credentials;
+pub mod events;
+pub mod jobs;
+mod members;
+mod projects;
+pub mod records;
+mod search;
+mod timeline;
+
+pub mod continuations;
+pub mod cursor_keys;
+pub mod embedded;
+mod redis_link;
+
+#[cfg(feature = "test-util")]
+pub mod test_util;

@@ -1,0 +1,259 @@
+//! Events: storing a batch of what clients report, once each, in one transaction.
+//!
+//! Locks are taken in one order by every batch: new projects by folded key, sessions, the tool
+//! use counter, the tenant's counter, then ledger rows by event id. So two batches may wait for
+//! each other's end but never for each other.
+
+mod ledger;
+mod plan;
+mod projects;
+mod rows;
+mod sessions;
+mod tool_uses;
+mod work_entries;
+
+use std::collections::HashMap;
+
+use cairn_domain::event::{EventDraft, Origin};
+use cairn_domain::ids::{PrincipalId, ProjectId};
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::{StoreError, TenantTx};
+use ledger::Known;
+use plan::Plan;
+
+/// How often a batch starts over because another one stored some of its events meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// Events of one request, by one author.
+#[derive(Clone, Copy, Debug)]
+pub struct EventBatch<'a> {
+    /// Who reports them.
+    pub author: PrincipalId,
+    /// When they arrived, by the service's clock.
+    pub arrived_at: DateTime<Utc>,
+    /// What produces the records they make.
+    pub origin: Origin,
+    /// The events; numbers follow their order.
+    pub events: &'a [EventDraft],
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// One for each event, in the order of the batch.
+    pub outcomes: Vec<EventOutcome>,
+    /// The last position taken, if any was.
+    pub position: Option<i64>,
+    /// Projects whose context changed.
+    pub touched: Vec<ProjectId>,
+}
+
+/// What became of one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventOutcome {
+    /// Stored now.
+    Stored {
+        /// The id of the record it made, as printed (`41`, `S7`, `P3`, `T118`), if it made one.
+        id: Option<String>,
+    },
+    /// Stored before, by the same author.
+    Duplicate {
+        /// The id of the record it made then.
+        id: Option<String>,
+        /// Whether the content differs from that time; it changes nothing.
+        differs: bool,
+    },
+    /// Stored before, and deleted since.
+    Deleted,
+    /// The event id is another author's.
+    ReusedByAnother,
+}
+
+/// What is known of an event id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedEvent {
+    /// The id as asked.
+    pub event_id: Uuid,
+    /// What became of it.
+    pub status: EventStatus,
+}
+
+/// What became of an event that was asked for by its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventStatus {
+    /// It is stored.
+    Stored {
+        /// The id of the record it made, if it made one.
+        id: Option<String>,
+    },
+    /// It was stored, and deleted since.
+    Deleted,
+    /// Nothing of this author has this id.
+    Unknown,
+}
+
+impl TenantTx {
+    /// Stores the events of a batch that are new, and says what became of each.
+    ///
+    /// A repeat by the same author changes nothing, whatever it says; so does another author's
+    /// use of the same id. The jobs that turns leave are queued with the events.
+    ///
+    /// # Errors
+    /// `Unavailable` if other batches kept storing the same events; as any call of the store.
+    pub async fn record_events(&mut self, batch: &EventBatch<'_>) -> Result<Recorded, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let known = self.find_known_events(batch.events).await?;
+            let fresh = fresh(batch.events, &known);
+            if fresh.is_empty() {
+                return Ok(recorded(batch, &known, &HashMap::new(), None, Vec::new()));
+            }
+            sqlx::query("savepoint batch")
+                .execute(&mut *self.tx)
+                .await?;
+            if let Some((plan, touched)) = self.store_fresh(batch, &fresh).await? {
+                sqlx::query("release savepoint batch")
+                    .execute(&mut *self.tx)
+                    .await?;
+                let stored = plan.ids();
+                return Ok(recorded(
+                    batch,
+                    &known,
+                    &stored,
+                    plan.last_position(),
+                    touched,
+                ));
+            }
+            // Numbers and sessions taken for events that turned out not to be new go back.
+            sqlx::query("rollback to savepoint batch")
+                .execute(&mut *self.tx)
+                .await?;
+        }
+        Err(StoreError::Unavailable)
+    }
+
+    /// What became of events, in the order asked; another author's id reads as unknown.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn check_events(
+        &mut self,
+        ids: &[Uuid],
+        author: PrincipalId,
+    ) -> Result<Vec<CheckedEvent>, StoreError> {
+        let known = self.find_ledger_rows(ids).await?;
+        let status = |id: &Uuid| match known.get(id) {
+            Some(row) if row.author != author.key => EventStatus::Unknown,
+            Some(row) if row.deleted => EventStatus::Deleted,
+            Some(row) => EventStatus::Stored { id: row.id() },
+            None => EventStatus::Unknown,
+        };
+        let checked = |id: &Uuid| CheckedEvent {
+            event_id: *id,
+            status: status(id),
+        };
+        Ok(ids.iter().map(checked).collect())
+    }
+
+    /// Stores events that no ledger row was seen for. `None` if another batch was quicker with
+    /// one of them.
+    async fn store_fresh(
+        &mut self,
+        batch: &EventBatch<'_>,
+        fresh: &[&EventDraft],
+    ) -> Result<Option<(Plan, Vec<ProjectId>)>, StoreError> {
+        let projects = self.open_projects(fresh).await?;
+        let sessions = self.open_sessions(batch, fresh, &projects).await?;
+        let mut plan = Plan::of(fresh, projects, sessions, batch.arrived_at);
+        self.take_numbers(&mut plan).await?;
+        if !self.append_ledger(batch, fresh, &plan).await? {
+            return Ok(None);
+        }
+        self.insert_records(batch, fresh, &plan).await?;
+        self.insert_tool_uses(batch, fresh, &plan).await?;
+        self.append_work_entries(batch, fresh, &plan).await?;
+        self.save_sessions(&plan.sessions).await?;
+        let touched = self.save_projects(&plan).await?;
+        self.enqueue_all(&plan.jobs).await?;
+        Ok(Some((plan, touched)))
+    }
+
+    /// Takes numbers and positions from the counters, as late as can be: their rows stay locked
+    /// to the end of the transaction.
+    async fn take_numbers(&mut self, plan: &mut Plan) -> Result<(), StoreError> {
+        let need = plan.need();
+        if need.tool_uses > 0 {
+            let last: i64 = sqlx::query_scalar(
+                "update tool_use_counters set tool_use = tool_use + $2
+                 where tenant_id = $1 returning tool_use",
+            )
+            .bind(self.tenant.key())
+            .bind(need.tool_uses)
+            .fetch_one(&mut *self.tx)
+            .await?;
+            plan.number_tool_uses(last - need.tool_uses);
+        }
+        if need.positions > 0 {
+            let (observation, summary, prompt, position): (i64, i64, i64, i64) = sqlx::query_as(
+                "update tenant_counters set observation = observation + $2,
+                   summary = summary + $3, prompt = prompt + $4, position = position + $5
+                 where tenant_id = $1 returning observation, summary, prompt, position",
+            )
+            .bind(self.tenant.key())
+            .bind(need.observations)
+            .bind(need.summaries)
+            .bind(need.prompts)
+            .bind(need.positions)
+            .fetch_one(&mut *self.tx)
+            .await?;
+            plan.number_records(plan::Counters {
+                observation: observation - need.observations,
+                summary: summary - need.summaries,
+                prompt: prompt - need.prompts,
+                position: position - need.positions,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The first event of each id that the ledger does not know, in the order of the batch.
+fn fresh<'a>(events: &'a [EventDraft], known: &HashMap<Uuid, Known>) -> Vec<&'a EventDraft> {
+    let mut seen = std::collections::HashSet::new();
+    events
+        .iter()
+        .filter(|draft| !known.contains_key(&draft.event_id) && seen.insert(draft.event_id))
+        .collect()
+}
+
+fn recorded(
+    batch: &EventBatch<'_>,
+    known: &HashMap<Uuid, Known>,
+    stored: &HashMap<Uuid, Option<String>>,
+    position: Option<i64>,
+    touched: Vec<ProjectId>,
+) -> Recorded {
+    let mut first: HashMap<Uuid, [u8; 16]> = HashMap::new();
+    let mut outcome = |draft: &EventDraft| {
+        if let Some(row) = known.get(&draft.event_id) {
+            return row.outcome(batch.author, &draft.digest);
+        }
+        let id = stored.get(&draft.event_id).cloned().flatten();
+        match first.get(&draft.event_id) {
+            Some(digest) => EventOutcome::Duplicate {
+                id,
+                differs: *digest != draft.digest,
+            },
+            None => {
+                first.insert(draft.event_id, draft.digest);
+                EventOutcome::Stored { id }
+            }
+        }
+    };
+    Recorded {
+        outcomes: batch.events.iter().map(&mut outcome).collect(),
+        position,
+        touched,
+    }
+}

@@ -1,0 +1,135 @@
+//! Projects of a batch: made by their first event, marked when their context changes.
+
+use std::collections::{BTreeMap, HashSet};
+
+use cairn_domain::event::EventDraft;
+use cairn_domain::ids::ProjectId;
+use cairn_domain::project::{ProjectKey, fold};
+use sqlx::FromRow;
+use uuid::Uuid;
+
+use super::plan::Plan;
+use crate::{StoreError, TenantTx};
+
+/// A project that a batch writes to.
+#[derive(Clone, FromRow)]
+pub(super) struct OpenProject {
+    #[sqlx(rename = "project_id")]
+    pub key: i32,
+    #[sqlx(rename = "uid")]
+    uuid: Uuid,
+    key_folded: String,
+    merged_into: Option<i32>,
+    /// None only for a project that this transaction made.
+    pub position: Option<i64>,
+}
+
+/// The projects of a batch by their folded keys.
+pub(super) type OpenProjects = BTreeMap<String, OpenProject>;
+
+impl TenantTx {
+    /// Finds the projects that events name and makes those that are missing.
+    pub(super) async fn open_projects(
+        &mut self,
+        fresh: &[&EventDraft],
+    ) -> Result<OpenProjects, StoreError> {
+        let mut named: BTreeMap<String, &ProjectKey> = BTreeMap::new();
+        for draft in fresh {
+            named
+                .entry(draft.project.folded())
+                .or_insert(&draft.project);
+        }
+        let mut found = self.find_open_projects(&named).await?;
+        named.retain(|folded, _| !found.contains_key(folded));
+        if !named.is_empty() {
+            self.insert_projects(&named).await?;
+            found.extend(self.find_open_projects(&named).await?);
+        }
+        Ok(found)
+    }
+
+    async fn find_open_projects(
+        &mut self,
+        named: &BTreeMap<String, &ProjectKey>,
+    ) -> Result<OpenProjects, StoreError> {
+        let keys: Vec<&str> = named.keys().map(String::as_str).collect();
+        let rows: Vec<OpenProject> = sqlx::query_as(
+            "select project_id, uid, key_folded, merged_into, position from projects
+             where tenant_id = $1 and key_folded = any($2)",
+        )
+        .bind(self.tenant.key())
+        .bind(keys)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| (row.key_folded.clone(), row))
+            .collect())
+    }
+
+    /// Inserts in the order of the map, so that two batches cannot lock each other out.
+    async fn insert_projects(
+        &mut self,
+        named: &BTreeMap<String, &ProjectKey>,
+    ) -> Result<(), StoreError> {
+        let folded: Vec<&str> = named.keys().map(String::as_str).collect();
+        let keys: Vec<&str> = named.values().map(|project| project.key.as_str()).collect();
+        let names: Vec<&str> = named
+            .values()
+            .map(|project| project.name.as_str())
+            .collect();
+        let folded_names: Vec<String> = names.iter().map(|name| fold(name)).collect();
+        sqlx::query(
+            "insert into projects (tenant_id, key, key_folded, name, name_folded)
+             select $1, u.key, u.key_folded, u.name, u.name_folded
+             from unnest($2::text[], $3::text[], $4::text[], $5::text[])
+               with ordinality u (key, key_folded, name, name_folded, nth)
+             order by u.nth
+             on conflict (tenant_id, key_folded) do nothing",
+        )
+        .bind(self.tenant.key())
+        .bind(keys)
+        .bind(folded)
+        .bind(names)
+        .bind(folded_names)
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    /// Gives new projects their positions and raises the context revision of those whose context
+    /// changed, and of what they were merged into. Called with the tenant's counter held.
+    pub(super) async fn save_projects(
+        &mut self,
+        plan: &Plan,
+    ) -> Result<Vec<ProjectId>, StoreError> {
+        let changed: Vec<&OpenProject> = plan.changed_projects();
+        let merged = changed.iter().filter_map(|project| project.merged_into);
+        let raised: HashSet<i32> = changed.iter().map(|p| p.key).chain(merged).collect();
+        let placed = plan.new_projects();
+        if raised.is_empty() && placed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (new, positions): (Vec<i32>, Vec<i64>) = placed.into_iter().unzip();
+        sqlx::query(
+            "update projects p set
+               position = coalesce(u.position, p.position),
+               context_revision = p.context_revision + (p.project_id = any($2))::int
+             from (
+               select id from unnest($2::int[]) id union select id from unnest($3::int[]) id) t
+             left join unnest($3::int[], $4::bigint[]) u (id, position) on u.id = t.id
+             where p.tenant_id = $1 and p.project_id = t.id",
+        )
+        .bind(self.tenant.key())
+        .bind(raised.into_iter().collect::<Vec<i32>>())
+        .bind(new)
+        .bind(positions)
+        .execute(&mut *self.tx)
+        .await?;
+        let id = |project: &&OpenProject| ProjectId {
+            key: project.key,
+            uuid: project.uuid,
+        };
+        Ok(changed.iter().map(id).collect())
+    }
+}

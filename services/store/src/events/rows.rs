@@ -1,0 +1,379 @@
+//! Rows of observations, summaries and prompts: the narrow one that is searched and listed, and
+//! the body that is fetched by number.
+
+use cairn_domain::bounds::head_bytes;
+use cairn_domain::event::{EventBody, EventDraft, Visibility};
+use cairn_domain::limits;
+use cairn_domain::observation::{Concept, ObservationDraft};
+use cairn_domain::summary::SummaryDraft;
+use cairn_domain::text::{ANALYSER, Vector, Weight, vector};
+use serde_json::Value;
+
+use super::EventBatch;
+use super::ledger::kind_code;
+use super::plan::{Item, Plan};
+use crate::{StoreError, TenantTx};
+
+/// An event that makes a record, with what the plan gave it.
+#[derive(Clone, Copy)]
+struct Placed<'a> {
+    draft: &'a EventDraft,
+    item: &'a Item,
+}
+
+impl Placed<'_> {
+    /// The number, which the plan gave to every record.
+    fn number(&self) -> i64 {
+        self.item.number.expect("a record has its number by now")
+    }
+}
+
+/// What a list and a search see of a record.
+struct Face<'a> {
+    title: String,
+    obs_type: Option<i16>,
+    concepts: String,
+    read_tokens: u32,
+    work_tokens: u32,
+    words: Vector,
+    placed: Placed<'a>,
+}
+
+impl TenantTx {
+    pub(super) async fn insert_records(
+        &mut self,
+        batch: &EventBatch<'_>,
+        fresh: &[&EventDraft],
+        plan: &Plan,
+    ) -> Result<(), StoreError> {
+        let placed = || {
+            let pairs = fresh.iter().zip(&plan.items);
+            pairs.map(|(draft, item)| Placed { draft, item })
+        };
+        let faces: Vec<Face<'_>> = placed().filter_map(face).collect();
+        if faces.is_empty() {
+            return Ok(());
+        }
+        self.insert_faces(batch, &faces).await?;
+        self.insert_observations(batch, &chosen(placed(), observation))
+            .await?;
+        self.insert_summaries(batch, &chosen(placed(), summary))
+            .await?;
+        self.insert_prompts(batch, &chosen(placed(), prompt)).await
+    }
+
+    async fn insert_faces(
+        &mut self,
+        batch: &EventBatch<'_>,
+        faces: &[Face<'_>],
+    ) -> Result<(), StoreError> {
+        let all = || faces.iter();
+        let drafts = || faces.iter().map(|face| face.placed.draft);
+        let items = || faces.iter().map(|face| face.placed.item);
+        let length = |field: usize| all().map(|f| f.words.lengths[field]).collect::<Vec<_>>();
+        sqlx::query(
+            "insert into records (tenant_id, kind, number, project_id, session_id, author_id, at,
+               position, private, subagent, obs_type, concepts, read_tokens, work_tokens,
+               analyser, field_lengths, title, tsv)
+             select $1, u.kind, u.number, u.project_id, u.session_id, $2, u.at, u.position,
+               u.private, u.subagent, u.obs_type, string_to_array(u.concepts, ','),
+               u.read_tokens, u.work_tokens, $3, array[u.a, u.b, u.c, u.d], u.title,
+               u.tsv::tsvector
+             from unnest($4::smallint[], $5::bigint[], $6::int[], $7::bigint[],
+               $8::timestamptz[], $9::bigint[], $10::bool[], $11::bool[], $12::smallint[],
+               $13::text[], $14::int[], $15::int[], $16::int[], $17::int[], $18::int[],
+               $19::int[], $20::text[], $21::text[])
+               u (kind, number, project_id, session_id, at, position, private, subagent,
+                  obs_type, concepts, read_tokens, work_tokens, a, b, c, d, title, tsv)",
+        )
+        .bind(self.tenant.key())
+        .bind(batch.author.key)
+        .bind(ANALYSER)
+        .bind(drafts().map(|d| kind_code(&d.body)).collect::<Vec<_>>())
+        .bind(all().map(|f| f.placed.number()).collect::<Vec<_>>())
+        .bind(items().map(|i| i.project).collect::<Vec<_>>())
+        .bind(items().map(|i| i.session).collect::<Vec<_>>())
+        .bind(drafts().map(|d| d.at).collect::<Vec<_>>())
+        .bind(items().map(|i| i.position).collect::<Vec<_>>())
+        .bind(drafts().map(is_private).collect::<Vec<_>>())
+        .bind(drafts().map(is_subagent).collect::<Vec<_>>())
+        .bind(all().map(|f| f.obs_type).collect::<Vec<_>>())
+        .bind(all().map(|f| f.concepts.as_str()).collect::<Vec<_>>())
+        .bind(all().map(|f| int(f.read_tokens)).collect::<Vec<_>>())
+        .bind(all().map(|f| int(f.work_tokens)).collect::<Vec<_>>())
+        .bind(length(0))
+        .bind(length(1))
+        .bind(length(2))
+        .bind(length(3))
+        .bind(all().map(|f| f.title.as_str()).collect::<Vec<_>>())
+        .bind(all().map(|f| f.words.literal.as_str()).collect::<Vec<_>>())
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    async fn insert_observations(
+        &mut self,
+        batch: &EventBatch<'_>,
+        chosen: &[(Placed<'_>, &ObservationDraft)],
+    ) -> Result<(), StoreError> {
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let own = || chosen.iter().map(|(_, own)| *own);
+        let common = Common::of(chosen.iter().map(|(placed, _)| *placed));
+        sqlx::query(
+            "insert into observations (tenant_id, arrived_at, origin, number, event_id, agent_id,
+               agent_type, branch, checkout, subtitle, narrative, facts, files_read,
+               files_read_more, files_modified, files_modified_more, tool_uses)
+             select $1, $2, $3, u.number, u.event_id, u.agent_id, u.agent_type, u.branch,
+               u.checkout, u.subtitle, u.narrative,
+               array(select jsonb_array_elements_text(u.facts)),
+               array(select jsonb_array_elements_text(u.files_read)), u.files_read_more,
+               array(select jsonb_array_elements_text(u.files_modified)), u.files_modified_more,
+               array(select jsonb_array_elements_text(u.tool_uses)::bigint)
+             from unnest($4::bigint[], $5::uuid[], $6::text[], $7::text[], $8::text[], $9::text[],
+               $10::text[], $11::text[], $12::jsonb[], $13::jsonb[], $14::int[], $15::jsonb[],
+               $16::int[], $17::jsonb[])
+               u (number, event_id, agent_id, agent_type, branch, checkout, subtitle, narrative,
+                  facts, files_read, files_read_more, files_modified, files_modified_more,
+                  tool_uses)",
+        )
+        .bind(self.tenant.key())
+        .bind(batch.arrived_at)
+        .bind(batch.origin.name())
+        .bind(common.numbers)
+        .bind(common.event_ids)
+        .bind(common.agent_ids)
+        .bind(common.agent_types)
+        .bind(common.branches)
+        .bind(common.checkouts)
+        .bind(own().map(|o| o.subtitle.as_str()).collect::<Vec<_>>())
+        .bind(own().map(|o| o.narrative.as_str()).collect::<Vec<_>>())
+        .bind(own().map(|o| json_list(&o.facts)).collect::<Vec<_>>())
+        .bind(own().map(|o| json_list(&o.files_read)).collect::<Vec<_>>())
+        .bind(own().map(|o| int(o.files_read_more)).collect::<Vec<_>>())
+        .bind(
+            own()
+                .map(|o| json_list(&o.files_modified))
+                .collect::<Vec<_>>(),
+        )
+        .bind(
+            own()
+                .map(|o| int(o.files_modified_more))
+                .collect::<Vec<_>>(),
+        )
+        .bind(own().map(|o| json_list(&o.tool_uses)).collect::<Vec<_>>())
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    async fn insert_summaries(
+        &mut self,
+        batch: &EventBatch<'_>,
+        chosen: &[(Placed<'_>, &SummaryDraft)],
+    ) -> Result<(), StoreError> {
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let own = || chosen.iter().map(|(_, own)| *own);
+        let common = Common::of(chosen.iter().map(|(placed, _)| *placed));
+        sqlx::query(
+            "insert into summaries (tenant_id, arrived_at, origin, number, event_id, agent_id,
+               agent_type, branch, checkout, request, investigated, learned, completed,
+               next_steps, notes)
+             select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::text[], $7::text[],
+               $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
+               $14::text[], $15::text[]) u",
+        )
+        .bind(self.tenant.key())
+        .bind(batch.arrived_at)
+        .bind(batch.origin.name())
+        .bind(common.numbers)
+        .bind(common.event_ids)
+        .bind(common.agent_ids)
+        .bind(common.agent_types)
+        .bind(common.branches)
+        .bind(common.checkouts)
+        .bind(own().map(|s| s.request.as_str()).collect::<Vec<_>>())
+        .bind(own().map(|s| s.investigated.as_str()).collect::<Vec<_>>())
+        .bind(own().map(|s| s.learned.as_str()).collect::<Vec<_>>())
+        .bind(own().map(|s| s.completed.as_str()).collect::<Vec<_>>())
+        .bind(own().map(|s| s.next_steps.as_str()).collect::<Vec<_>>())
+        .bind(own().map(|s| s.notes.as_str()).collect::<Vec<_>>())
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    async fn insert_prompts(
+        &mut self,
+        batch: &EventBatch<'_>,
+        chosen: &[(Placed<'_>, &str)],
+    ) -> Result<(), StoreError> {
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let common = Common::of(chosen.iter().map(|(placed, _)| *placed));
+        let in_session = chosen.iter().map(|(placed, _)| placed.item.session_number);
+        sqlx::query(
+            "insert into prompts (tenant_id, arrived_at, origin, number, event_id, agent_id,
+               agent_type, branch, checkout, text, session_number)
+             select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::text[], $7::text[],
+               $8::text[], $9::text[], $10::text[], $11::int[]) u",
+        )
+        .bind(self.tenant.key())
+        .bind(batch.arrived_at)
+        .bind(batch.origin.name())
+        .bind(common.numbers)
+        .bind(common.event_ids)
+        .bind(common.agent_ids)
+        .bind(common.agent_types)
+        .bind(common.branches)
+        .bind(common.checkouts)
+        .bind(chosen.iter().map(|(_, text)| *text).collect::<Vec<_>>())
+        .bind(in_session.collect::<Vec<_>>())
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+}
+
+/// The columns that all bodies have.
+struct Common<'a> {
+    numbers: Vec<i64>,
+    event_ids: Vec<uuid::Uuid>,
+    agent_ids: Vec<Option<&'a str>>,
+    agent_types: Vec<Option<&'a str>>,
+    branches: Vec<Option<&'a str>>,
+    checkouts: Vec<Option<&'a str>>,
+}
+
+impl<'a> Common<'a> {
+    fn of(placed: impl Iterator<Item = Placed<'a>> + Clone) -> Self {
+        let drafts = || placed.clone().map(|placed| placed.draft);
+        Self {
+            numbers: placed.clone().map(|placed| placed.number()).collect(),
+            event_ids: drafts().map(|d| d.event_id).collect(),
+            agent_ids: drafts().map(|d| d.agent_id.as_deref()).collect(),
+            agent_types: drafts().map(|d| d.agent_type.as_deref()).collect(),
+            branches: drafts().map(|d| d.branch.as_deref()).collect(),
+            checkouts: drafts().map(|d| d.checkout.as_deref()).collect(),
+        }
+    }
+}
+
+fn chosen<'a, T: ?Sized>(
+    placed: impl Iterator<Item = Placed<'a>>,
+    own: impl Fn(&'a EventDraft) -> Option<&'a T>,
+) -> Vec<(Placed<'a>, &'a T)> {
+    placed
+        .filter_map(|placed| own(placed.draft).map(|own| (placed, own)))
+        .collect()
+}
+
+fn observation(draft: &EventDraft) -> Option<&ObservationDraft> {
+    match &draft.body {
+        EventBody::Observation(own) => Some(own),
+        _ => None,
+    }
+}
+
+fn summary(draft: &EventDraft) -> Option<&SummaryDraft> {
+    match &draft.body {
+        EventBody::Summary(own) => Some(own),
+        _ => None,
+    }
+}
+
+fn prompt(draft: &EventDraft) -> Option<&str> {
+    match &draft.body {
+        EventBody::Prompt { text } => text.as_deref(),
+        _ => None,
+    }
+}
+
+fn face(placed: Placed<'_>) -> Option<Face<'_>> {
+    match &placed.draft.body {
+        EventBody::Observation(own) => Some(observation_face(own, placed)),
+        EventBody::Summary(own) => Some(Face {
+            title: own.request.clone(),
+            words: vector(&[
+                (Weight::A, &own.request),
+                (Weight::B, &own.investigated),
+                (Weight::B, &own.learned),
+                (Weight::B, &own.completed),
+                (Weight::B, &own.next_steps),
+                (Weight::B, &own.notes),
+            ]),
+            ..bare(placed)
+        }),
+        EventBody::Prompt { text: Some(text) } => Some(Face {
+            title: one_line_head(text),
+            words: vector(&[(Weight::B, text)]),
+            ..bare(placed)
+        }),
+        _ => None,
+    }
+}
+
+fn observation_face<'a>(own: &ObservationDraft, placed: Placed<'a>) -> Face<'a> {
+    let concepts: Vec<&str> = own.concepts.iter().copied().map(Concept::name).collect();
+    let mut texts = vec![
+        (Weight::A, own.title.as_str()),
+        (Weight::B, &own.subtitle),
+        (Weight::B, &own.narrative),
+    ];
+    texts.extend(own.facts.iter().map(|fact| (Weight::C, fact.as_str())));
+    let files = own.files_read.iter().chain(&own.files_modified);
+    texts.extend(files.map(|file| (Weight::D, file.as_str())));
+    texts.extend(concepts.iter().map(|concept| (Weight::D, *concept)));
+    Face {
+        title: own.title.clone(),
+        obs_type: Some(own.kind.code()),
+        concepts: concepts.join(","),
+        read_tokens: own.read_tokens(),
+        work_tokens: own.work_tokens,
+        words: vector(&texts),
+        placed,
+    }
+}
+
+fn bare(placed: Placed<'_>) -> Face<'_> {
+    Face {
+        title: String::new(),
+        obs_type: None,
+        concepts: String::new(),
+        read_tokens: 0,
+        work_tokens: 0,
+        words: vector(&[]),
+        placed,
+    }
+}
+
+/// What a row shows of a prompt: its head, on one line.
+fn one_line_head(text: &str) -> String {
+    let head = head_bytes(text.trim_start(), 4 * limits::ROW_TITLE_BYTES);
+    let line = head.split(|c: char| c.is_whitespace() || c.is_control());
+    let line: Vec<&str> = line.filter(|word| !word.is_empty()).collect();
+    head_bytes(&line.join(" "), limits::ROW_TITLE_BYTES).to_owned()
+}
+
+pub(super) fn is_private(draft: &EventDraft) -> bool {
+    draft.visibility == Visibility::Private
+}
+
+/// A subagent did it if both its id and its type are known.
+fn is_subagent(draft: &EventDraft) -> bool {
+    draft.agent_id.is_some() && draft.agent_type.is_some()
+}
+
+/// Arrays of arrays cannot be unnested row by row, so inner lists travel as JSON.
+fn json_list<T: Clone + Into<Value>>(list: &[T]) -> Value {
+    Value::Array(list.iter().cloned().map(Into::into).collect())
+}
+
+fn int(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

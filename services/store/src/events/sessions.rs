@@ -1,0 +1,173 @@
+//! Sessions of a batch: made by their first event, locked while their turns are counted.
+
+use std::collections::BTreeMap;
+
+use cairn_domain::event::{EventDraft, SessionKey};
+use chrono::{DateTime, Utc};
+use sqlx::FromRow;
+use uuid::Uuid;
+
+use super::EventBatch;
+use super::projects::OpenProjects;
+use crate::{StoreError, TenantTx};
+
+/// A session's row, locked, as it stands and as the batch leaves it.
+#[derive(Clone, Debug, FromRow)]
+pub(super) struct Session {
+    #[sqlx(rename = "session_id")]
+    pub id: i64,
+    pub uid: Uuid,
+    project_id: i32,
+    host: String,
+    host_session_id: String,
+    pub ended_at: Option<DateTime<Utc>>,
+    pub end_reason: Option<String>,
+    pub source: Option<String>,
+    pub model: Option<String>,
+    pub prompt_count: i32,
+    pub tool_use_count: i32,
+    pub turn: i32,
+    pub turn_open: bool,
+    pub turn_private: bool,
+    pub turn_tool_uses: i32,
+}
+
+/// A session by its project and its host's name for it.
+pub(super) type SessionAt = (i32, SessionKey);
+
+/// The sessions of a batch.
+pub(super) type Sessions = BTreeMap<SessionAt, Session>;
+
+impl TenantTx {
+    /// Makes the sessions that are missing, locks all, and reads them.
+    pub(super) async fn open_sessions(
+        &mut self,
+        batch: &EventBatch<'_>,
+        fresh: &[&EventDraft],
+        projects: &OpenProjects,
+    ) -> Result<Sessions, StoreError> {
+        let mut began: BTreeMap<SessionAt, DateTime<Utc>> = BTreeMap::new();
+        for draft in fresh {
+            let project = projects.get(&draft.project.folded());
+            if let (Some(key), Some(project)) = (&draft.session, project) {
+                began.entry((project.key, key.clone())).or_insert(draft.at);
+            }
+        }
+        if began.is_empty() {
+            return Ok(Sessions::new());
+        }
+        let mut sessions = self.lock_sessions(&began).await?;
+        if sessions.len() < began.len() {
+            began.retain(|at, _| !sessions.contains_key(at));
+            self.insert_sessions(batch, &began).await?;
+            sessions.extend(self.lock_sessions(&began).await?);
+        }
+        Ok(sessions)
+    }
+
+    async fn insert_sessions(
+        &mut self,
+        batch: &EventBatch<'_>,
+        began: &BTreeMap<SessionAt, DateTime<Utc>>,
+    ) -> Result<(), StoreError> {
+        let (projects, hosts, ids) = columns(began);
+        let starts: Vec<DateTime<Utc>> = began.values().copied().collect();
+        sqlx::query(
+            "insert into sessions
+               (tenant_id, project_id, host, host_session_id, author_id, started_at)
+             select $1, u.project_id, u.host, u.id, $2, u.started_at
+             from unnest($3::int[], $4::text[], $5::text[], $6::timestamptz[])
+               with ordinality u (project_id, host, id, started_at, nth)
+             order by u.nth
+             on conflict (tenant_id, project_id, host, host_session_id) do nothing",
+        )
+        .bind(self.tenant.key())
+        .bind(batch.author.key)
+        .bind(projects)
+        .bind(hosts)
+        .bind(ids)
+        .bind(starts)
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    async fn lock_sessions(
+        &mut self,
+        wanted: &BTreeMap<SessionAt, DateTime<Utc>>,
+    ) -> Result<Sessions, StoreError> {
+        let (projects, hosts, ids) = columns(wanted);
+        let rows: Vec<Session> = sqlx::query_as(
+            "select s.session_id, s.uid, s.project_id, s.host, s.host_session_id, s.ended_at,
+               s.end_reason, s.source, s.model, s.prompt_count, s.tool_use_count, s.turn,
+               s.turn_open, s.turn_private, s.turn_tool_uses
+             from unnest($2::int[], $3::text[], $4::text[])
+               with ordinality u (project_id, host, id, nth)
+             join sessions s on s.tenant_id = $1 and s.project_id = u.project_id
+               and s.host = u.host and s.host_session_id = u.id
+             order by u.nth
+             for no key update of s",
+        )
+        .bind(self.tenant.key())
+        .bind(projects)
+        .bind(hosts)
+        .bind(ids)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let keyed = |row: Session| {
+            let key = SessionKey {
+                host: row.host.clone(),
+                id: row.host_session_id.clone(),
+            };
+            ((row.project_id, key), row)
+        };
+        Ok(rows.into_iter().map(keyed).collect())
+    }
+
+    /// Writes back what the batch changed.
+    pub(super) async fn save_sessions(&mut self, sessions: &[Session]) -> Result<(), StoreError> {
+        if sessions.is_empty() {
+            return Ok(());
+        }
+        let all = sessions.iter();
+        sqlx::query(
+            "update sessions s set ended_at = u.ended_at, end_reason = u.end_reason,
+               source = u.source, model = u.model, prompt_count = u.prompt_count,
+               tool_use_count = u.tool_use_count, turn = u.turn, turn_open = u.turn_open,
+               turn_private = u.turn_private, turn_tool_uses = u.turn_tool_uses
+             from unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::text[],
+               $7::int[], $8::int[], $9::int[], $10::bool[], $11::bool[], $12::int[])
+               u (session_id, ended_at, end_reason, source, model, prompt_count, tool_use_count,
+                  turn, turn_open, turn_private, turn_tool_uses)
+             where s.tenant_id = $1 and s.session_id = u.session_id",
+        )
+        .bind(self.tenant.key())
+        .bind(all.clone().map(|s| s.id).collect::<Vec<_>>())
+        .bind(all.clone().map(|s| s.ended_at).collect::<Vec<_>>())
+        .bind(
+            all.clone()
+                .map(|s| s.end_reason.as_deref())
+                .collect::<Vec<_>>(),
+        )
+        .bind(all.clone().map(|s| s.source.as_deref()).collect::<Vec<_>>())
+        .bind(all.clone().map(|s| s.model.as_deref()).collect::<Vec<_>>())
+        .bind(all.clone().map(|s| s.prompt_count).collect::<Vec<_>>())
+        .bind(all.clone().map(|s| s.tool_use_count).collect::<Vec<_>>())
+        .bind(all.clone().map(|s| s.turn).collect::<Vec<_>>())
+        .bind(all.clone().map(|s| s.turn_open).collect::<Vec<_>>())
+        .bind(all.clone().map(|s| s.turn_private).collect::<Vec<_>>())
+        .bind(all.map(|s| s.turn_tool_uses).collect::<Vec<_>>())
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+}
+
+fn columns(sessions: &BTreeMap<SessionAt, DateTime<Utc>>) -> (Vec<i32>, Vec<&str>, Vec<&str>) {
+    let keys = sessions.keys();
+    (
+        keys.clone().map(|(project, _)| *project).collect(),
+        keys.clone().map(|(_, key)| key.host.as_str()).collect(),
+        keys.map(|(_, key)| key.id.as_str()).collect(),
+    )
+}

@@ -1,0 +1,145 @@
+//! Work entries of a batch: appended with their place in the order of hybrid logical clocks.
+
+use std::collections::HashMap;
+
+use cairn_domain::event::{EventBody, EventDraft};
+use cairn_domain::hlc::{Arrival, Hlc};
+use cairn_domain::work_state::WorkEntryDraft;
+use chrono::{DateTime, Utc};
+
+use super::EventBatch;
+use super::plan::{Item, Plan};
+use crate::{StoreError, TenantTx};
+
+struct Appended<'a> {
+    draft: &'a EventDraft,
+    own: &'a WorkEntryDraft,
+    sent_at: DateTime<Utc>,
+    machine: &'a str,
+    item: &'a Item,
+}
+
+impl TenantTx {
+    /// Called with the tenant's counter held: so no other entry of the same machine can come
+    /// between reading its last one and appending the next.
+    pub(super) async fn append_work_entries(
+        &mut self,
+        batch: &EventBatch<'_>,
+        fresh: &[&EventDraft],
+        plan: &Plan,
+    ) -> Result<(), StoreError> {
+        let entries: Vec<Appended<'_>> = fresh
+            .iter()
+            .zip(&plan.items)
+            .filter_map(|(draft, item)| appended(draft, item))
+            .collect();
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let moments = self.moments(batch, &entries).await?;
+        let all = || entries.iter();
+        let after = || all().map(|entry| entry.own.after);
+        sqlx::query(
+            "insert into work_entries (tenant_id, author_id, arrived_at, position, event_id,
+               project_id, session_id, machine, list, task, fields, hlc_ms, hlc_counter, after_ms,
+               after_counter, at)
+             select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::int[], $7::bigint[],
+               $8::text[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bigint[],
+               $14::bigint[], $15::bigint[], $16::timestamptz[]) u",
+        )
+        .bind(self.tenant.key())
+        .bind(batch.author.key)
+        .bind(batch.arrived_at)
+        .bind(all().map(|e| e.item.position).collect::<Vec<_>>())
+        .bind(all().map(|e| e.draft.event_id).collect::<Vec<_>>())
+        .bind(all().map(|e| e.item.project).collect::<Vec<_>>())
+        .bind(all().map(|e| e.item.session).collect::<Vec<_>>())
+        .bind(all().map(|e| e.machine).collect::<Vec<_>>())
+        .bind(all().map(|e| e.own.list.as_str()).collect::<Vec<_>>())
+        .bind(all().map(|e| e.own.task.as_deref()).collect::<Vec<_>>())
+        .bind(all().map(|e| e.own.fields.as_str()).collect::<Vec<_>>())
+        .bind(moments.iter().map(|hlc| hlc.ms).collect::<Vec<_>>())
+        .bind(
+            moments
+                .iter()
+                .map(|hlc| i64::from(hlc.counter))
+                .collect::<Vec<_>>(),
+        )
+        .bind(after().map(|a| a.map(|hlc| hlc.ms)).collect::<Vec<_>>())
+        .bind(
+            after()
+                .map(|a| a.map(|hlc| i64::from(hlc.counter)))
+                .collect::<Vec<_>>(),
+        )
+        .bind(all().map(|e| e.draft.at).collect::<Vec<_>>())
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    /// The moment of each entry, in order: an entry counts as previous for the next of its
+    /// machine.
+    async fn moments(
+        &mut self,
+        batch: &EventBatch<'_>,
+        entries: &[Appended<'_>],
+    ) -> Result<Vec<Hlc>, StoreError> {
+        let mut last = self.last_moments(batch, entries).await?;
+        let mut moment = |entry: &Appended<'_>| {
+            let hlc = Hlc::of(Arrival {
+                at: entry.draft.at,
+                sent_at: entry.sent_at,
+                arrived_at: batch.arrived_at,
+                after: entry.own.after,
+                previous: last.get(entry.machine).copied(),
+            });
+            last.insert(entry.machine.to_owned(), hlc);
+            hlc
+        };
+        Ok(entries.iter().map(&mut moment).collect())
+    }
+
+    async fn last_moments(
+        &mut self,
+        batch: &EventBatch<'_>,
+        entries: &[Appended<'_>],
+    ) -> Result<HashMap<String, Hlc>, StoreError> {
+        let mut machines: Vec<&str> = entries.iter().map(|entry| entry.machine).collect();
+        machines.sort_unstable();
+        machines.dedup();
+        let rows: Vec<(String, i64, i64)> = sqlx::query_as(
+            "select m.machine, w.hlc_ms, w.hlc_counter from unnest($3::text[]) m (machine)
+             cross join lateral (
+               select hlc_ms, hlc_counter from work_entries
+               where tenant_id = $1 and author_id = $2 and machine = m.machine
+               order by hlc_ms desc, hlc_counter desc limit 1) w",
+        )
+        .bind(self.tenant.key())
+        .bind(batch.author.key)
+        .bind(machines)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let read = |(machine, ms, counter): (String, i64, i64)| {
+            let counter = u32::try_from(counter).unwrap_or(u32::MAX);
+            (machine, Hlc { ms, counter })
+        };
+        Ok(rows.into_iter().map(read).collect())
+    }
+}
+
+fn appended<'a>(draft: &'a EventDraft, item: &'a Item) -> Option<Appended<'a>> {
+    match &draft.body {
+        EventBody::WorkEntry {
+            entry,
+            sent_at,
+            machine,
+        } => Some(Appended {
+            draft,
+            own: entry,
+            sent_at: *sent_at,
+            machine: machine.as_deref().unwrap_or_default(),
+            item,
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,104 @@
+//! Projects of one tenant: finding them by what a caller wrote, and the families that merging
+//! makes. They are made by their first event, in `events/`.
+
+use cairn_domain::ids::ProjectId;
+use cairn_domain::project::{Project, fold};
+use sqlx::FromRow;
+use uuid::Uuid;
+
+use crate::{StoreError, TenantTx};
+
+/// Projects that one name may answer; more would help nobody choose.
+const CANDIDATES: i64 = 20;
+/// Projects in one list.
+const LISTED: i64 = 1_000;
+
+#[derive(FromRow)]
+struct ProjectRow {
+    project_id: i32,
+    uid: Uuid,
+    key: String,
+    name: String,
+}
+
+impl From<ProjectRow> for Project {
+    fn from(row: ProjectRow) -> Self {
+        Self {
+            id: ProjectId {
+                key: row.project_id,
+                uuid: row.uid,
+            },
+            key: row.key,
+            name: row.name,
+        }
+    }
+}
+
+impl TenantTx {
+    /// The projects that `text` names: the one of this id; else the one of this key; else all of
+    /// this name, at most 20, by key. A merged project answers as the one it was merged into.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn find_projects(&mut self, text: &str) -> Result<Vec<Project>, StoreError> {
+        let folded = fold(text);
+        let rows: Vec<ProjectRow> = sqlx::query_as(
+            "with named as (
+               select project_id, merged_into,
+                 case when uid = $2 then 0 when key_folded = $3 then 1 else 2 end as rank
+               from projects
+               where tenant_id = $1 and (uid = $2 or key_folded = $3 or name_folded = $3)),
+             best as (
+               select distinct coalesce(merged_into, project_id) as project_id
+               from named where rank = (select min(rank) from named))
+             select p.project_id, p.uid, p.key, p.name
+             from best join projects p on p.tenant_id = $1 and p.project_id = best.project_id
+             order by p.key_folded limit $4",
+        )
+        .bind(self.tenant.key())
+        .bind(text.trim().parse::<Uuid>().ok())
+        .bind(folded)
+        .bind(CANDIDATES)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        Ok(rows.into_iter().map(Project::from).collect())
+    }
+
+    /// The tenant's projects by name, without merged ones, at most 1,000.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn list_projects(&mut self) -> Result<Vec<Project>, StoreError> {
+        let rows: Vec<ProjectRow> = sqlx::query_as(
+            "select project_id, uid, key, name from projects
+             where tenant_id = $1 and merged_into is null
+             order by name_folded, key_folded limit $2",
+        )
+        .bind(self.tenant.key())
+        .bind(LISTED)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        Ok(rows.into_iter().map(Project::from).collect())
+    }
+
+    /// A project and all that were merged into it, ascending by UUID; empty if there is none.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn get_project_family(
+        &mut self,
+        id: ProjectId,
+    ) -> Result<Vec<ProjectId>, StoreError> {
+        let rows: Vec<(i32, Uuid)> = sqlx::query_as(
+            "select project_id, uid from projects
+             where tenant_id = $1 and (project_id = $2 or merged_into = $2)
+             order by uid",
+        )
+        .bind(self.tenant.key())
+        .bind(id.key)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let id = |(key, uuid)| ProjectId { key, uuid };
+        Ok(rows.into_iter().map(id).collect())
+    }
+}

@@ -1,0 +1,211 @@
+//! Deleting a record: its rows and what was derived from them go, a tombstone and the ledger's
+//! line stay.
+
+use cairn_domain::ids::{PrincipalId, RecordId, RecordKind};
+use chrono::{DateTime, Utc};
+use sqlx::FromRow;
+use uuid::Uuid;
+
+use crate::{StoreError, TenantTx};
+
+/// What became of a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// The record is gone, now or since before.
+    Done,
+    /// There is none of this id, or none that this principal may know of.
+    NotFound,
+    /// It is another's, and the principal is no admin.
+    Forbidden,
+}
+
+#[derive(FromRow)]
+struct Target {
+    project_id: i32,
+    author_id: i32,
+    private: bool,
+}
+
+impl Target {
+    fn verdict(&self, by: PrincipalId, admin: bool, hidden: bool) -> Option<Deleted> {
+        if self.author_id == by.key {
+            None
+        } else if hidden {
+            // Private to someone else looks like nothing at all, to an admin too.
+            Some(Deleted::NotFound)
+        } else if admin {
+            None
+        } else {
+            Some(Deleted::Forbidden)
+        }
+    }
+}
+
+impl TenantTx {
+    /// Deletes a record for good: its author may, and an admin may what they can read. Deleting
+    /// again is `Done` too. The deletion takes a position, and its event id stays used.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn delete_record(
+        &mut self,
+        id: RecordId,
+        by: PrincipalId,
+        admin: bool,
+        now: DateTime<Utc>,
+    ) -> Result<Deleted, StoreError> {
+        let Some(target) = self.lock_record(id).await? else {
+            return self.deleted_before(id, by, admin).await;
+        };
+        let hidden = target.private || self.is_kept_from_others(id).await?;
+        if let Some(verdict) = target.verdict(by, admin, hidden) {
+            return Ok(verdict);
+        }
+        let position: i64 = sqlx::query_scalar(
+            "update tenant_counters set position = position + 1 where tenant_id = $1
+             returning position",
+        )
+        .bind(self.tenant.key())
+        .fetch_one(&mut *self.tx)
+        .await?;
+        let event_id = self.remove_rows(id).await?;
+        self.append_tombstone(id, &target, event_id, position, now)
+            .await?;
+        if id.kind != RecordKind::Prompt {
+            self.raise_context_revision(target.project_id).await?;
+        }
+        Ok(Deleted::Done)
+    }
+
+    async fn lock_record(&mut self, id: RecordId) -> Result<Option<Target>, StoreError> {
+        let target = sqlx::query_as(
+            "select project_id, author_id, private from records
+             where tenant_id = $1 and kind = $2 and number = $3 for update",
+        )
+        .bind(self.tenant.key())
+        .bind(id.kind.code())
+        .bind(id.number)
+        .fetch_optional(&mut *self.tx)
+        .await?;
+        Ok(target)
+    }
+
+    /// Whether records of this kind are their authors' alone, by the tenant's setting.
+    async fn is_kept_from_others(&mut self, id: RecordId) -> Result<bool, StoreError> {
+        if id.kind != RecordKind::Prompt {
+            return Ok(false);
+        }
+        let shared: Option<bool> = sqlx::query_scalar(
+            "select settings ->> 'prompt_visibility' = 'team' from tenants where tenant_id = $1",
+        )
+        .bind(self.tenant.key())
+        .fetch_one(&mut *self.tx)
+        .await?;
+        Ok(shared != Some(true))
+    }
+
+    async fn deleted_before(
+        &mut self,
+        id: RecordId,
+        by: PrincipalId,
+        admin: bool,
+    ) -> Result<Deleted, StoreError> {
+        let tombstone: Option<Target> = sqlx::query_as(
+            "select project_id, author_id, private from tombstones
+             where tenant_id = $1 and kind = $2 and number = $3",
+        )
+        .bind(self.tenant.key())
+        .bind(id.kind.code())
+        .bind(id.number)
+        .fetch_optional(&mut *self.tx)
+        .await?;
+        let Some(target) = tombstone else {
+            return Ok(Deleted::NotFound);
+        };
+        let hidden = target.private || self.is_kept_from_others(id).await?;
+        match target.verdict(by, admin, hidden) {
+            None => Ok(Deleted::Done),
+            // To the others it is simply gone.
+            Some(_) => Ok(Deleted::NotFound),
+        }
+    }
+
+    /// Removes the row, the body and the links to it; gives the event id.
+    async fn remove_rows(&mut self, id: RecordId) -> Result<Uuid, StoreError> {
+        sqlx::query("delete from records where tenant_id = $1 and kind = $2 and number = $3")
+            .bind(self.tenant.key())
+            .bind(id.kind.code())
+            .bind(id.number)
+            .execute(&mut *self.tx)
+            .await?;
+        if id.kind == RecordKind::Observation {
+            sqlx::query(
+                "update tool_uses set observation = null where tenant_id = $1 and observation = $2",
+            )
+            .bind(self.tenant.key())
+            .bind(id.number)
+            .execute(&mut *self.tx)
+            .await?;
+        }
+        let body = match id.kind {
+            RecordKind::Observation => {
+                "delete from observations where tenant_id = $1 and number = $2 returning event_id"
+            }
+            RecordKind::Summary => {
+                "delete from summaries where tenant_id = $1 and number = $2 returning event_id"
+            }
+            RecordKind::Prompt => {
+                "delete from prompts where tenant_id = $1 and number = $2 returning event_id"
+            }
+        };
+        let event_id = sqlx::query_scalar(body)
+            .bind(self.tenant.key())
+            .bind(id.number)
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        event_id.ok_or_else(|| StoreError::inconsistent("records", "body", id))
+    }
+
+    async fn append_tombstone(
+        &mut self,
+        id: RecordId,
+        target: &Target,
+        event_id: Uuid,
+        position: i64,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        sqlx::query(
+            "with ledger as (
+               update events set deleted = true where tenant_id = $1 and event_id = $3)
+             insert into tombstones (tenant_id, position, event_id, kind, number, project_id,
+               author_id, private, at)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        )
+        .bind(self.tenant.key())
+        .bind(position)
+        .bind(event_id)
+        .bind(id.kind.code())
+        .bind(id.number)
+        .bind(target.project_id)
+        .bind(target.author_id)
+        .bind(target.private)
+        .bind(now)
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    /// Of the project and of what it was merged into. Called with the tenant's counter held.
+    async fn raise_context_revision(&mut self, project: i32) -> Result<(), StoreError> {
+        sqlx::query(
+            "update projects set context_revision = context_revision + 1
+             where tenant_id = $1 and (project_id = $2 or project_id =
+               (select merged_into from projects where tenant_id = $1 and project_id = $2))",
+        )
+        .bind(self.tenant.key())
+        .bind(project)
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+}

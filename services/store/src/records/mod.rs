@@ -1,0 +1,74 @@
+//! Records read by their ids, and deleted. Searching stands in `search.rs`, neighbours in
+//! `timeline.rs`; what all of them share, how a row is read and who may read it, is in `row.rs`.
+
+mod body;
+mod delete;
+pub(crate) mod row;
+
+pub use delete::Deleted;
+
+use std::collections::HashMap;
+
+use cairn_domain::ids::RecordId;
+use cairn_domain::project::Reader;
+use cairn_domain::record::Record;
+
+use crate::{StoreError, TenantTx};
+use body::RecordColumns;
+use row::{project_keys, readable, row_columns, row_joins};
+
+impl TenantTx {
+    /// The records of these ids that the reader may read, in the order asked; others are left
+    /// out without a word.
+    ///
+    /// # Errors
+    /// `Inconsistent` if a row holds a value of no meaning.
+    pub async fn get_records(
+        &mut self,
+        ids: &[RecordId],
+        reader: &Reader,
+    ) -> Result<Vec<Record>, StoreError> {
+        let (kinds, numbers) = split(ids);
+        let rows: Vec<RecordColumns> = sqlx::query_as(concat!(
+            "select ",
+            row_columns!("r"),
+            ", r.position, r.private, r.concepts, r.read_tokens, r.work_tokens,
+               s.host_session_id, s.host,
+               coalesce(o.event_id, y.event_id, q.event_id) as event_id,
+               coalesce(o.arrived_at, y.arrived_at, q.arrived_at) as arrived_at,
+               coalesce(o.branch, y.branch, q.branch) as branch,
+               coalesce(o.origin, y.origin, q.origin) as origin,
+               o.subtitle, o.narrative, o.facts, o.files_read, o.files_read_more,
+               o.files_modified, o.files_modified_more, o.tool_uses,
+               y.request, y.investigated, y.learned, y.completed, y.next_steps, y.notes,
+               q.text, q.session_number
+             from unnest($4::smallint[], $5::bigint[]) u (kind, number)
+             join records r on r.tenant_id = $1 and r.kind = u.kind and r.number = u.number ",
+            row_joins!("r"),
+            " left join sessions s on s.tenant_id = $1 and s.session_id = r.session_id
+             left join observations o on r.kind = 0 and o.tenant_id = $1 and o.number = r.number
+             left join summaries y on r.kind = 1 and y.tenant_id = $1 and y.number = r.number
+             left join prompts q on r.kind = 2 and q.tenant_id = $1 and q.number = r.number
+             where ",
+            readable!("r"),
+        ))
+        .bind(self.tenant.key())
+        .bind(reader.principal.key)
+        .bind(project_keys(&reader.projects))
+        .bind(kinds)
+        .bind(numbers)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let mut found: HashMap<RecordId, Record> = HashMap::new();
+        for row in rows {
+            let record = row.read()?;
+            found.insert(record.row.id, record);
+        }
+        Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
+    }
+}
+
+/// Kinds and numbers of ids, as two columns.
+pub(crate) fn split(ids: &[RecordId]) -> (Vec<i16>, Vec<i64>) {
+    ids.iter().map(|id| (id.kind.code(), id.number)).unzip()
+}

@@ -1,0 +1,132 @@
+//! `Store`: the pool, the check of what the server came as, and how transactions begin.
+
+use std::time::Duration;
+
+use cairn_domain::ids::TenantId;
+use cairn_domain::limits;
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+
+use crate::migrate::{self, Newer, statement};
+use crate::{StoreError, SystemTx, TenantTx};
+
+/// How long a call waits for a free connection before it says that the store is away.
+const ACQUIRE_TIME: Duration = Duration::from_secs(3);
+/// How long a readiness check may take.
+const PING_TIME: Duration = Duration::from_secs(3);
+
+/// Where the database is and how much of it this process may use.
+#[derive(Clone)]
+pub struct StoreOptions {
+    /// `postgres://…`, as the role `cairn_app`.
+    pub url: String,
+    /// Connections, at most.
+    pub pool: u32,
+}
+
+/// The way to the database. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    pool: PgPool,
+}
+
+impl Store {
+    /// Connects, and refuses what would break the tenant wall or work on unknown tables.
+    ///
+    /// # Errors
+    /// `Refused` for a superuser, a role that bypasses row-level security, owns tables or is a
+    /// member of one that does, and for missing or unknown migrations; `Unavailable` if nothing
+    /// answers.
+    pub async fn connect(options: &StoreOptions) -> Result<Self, StoreError> {
+        let address = migrate::parse(&options.url)?.application_name("cairn-server");
+        let pool = PgPoolOptions::new()
+            .max_connections(options.pool)
+            .acquire_timeout(ACQUIRE_TIME)
+            .connect_with(address)
+            .await?;
+        let store = Self { pool };
+        store.check_role().await?;
+        migrate::check(&store.pool, Newer::Refused).await?;
+        Ok(store)
+    }
+
+    /// Begins a transaction inside `tenant`, in one round trip. `name` says what for, in traces.
+    ///
+    /// # Errors
+    /// `Unavailable` if no connection is free in time.
+    pub async fn tenant(
+        &self,
+        tenant: TenantId,
+        name: &'static str,
+    ) -> Result<TenantTx, StoreError> {
+        tracing::trace!(name, tenant.id = %tenant.uuid(), "begin");
+        // SET takes no parameters; an integer is safe to write out.
+        let begin = format!(
+            "BEGIN; SET LOCAL app.tenant = '{}'; SET LOCAL statement_timeout = {}",
+            tenant.key(),
+            limits::STATEMENT_TIME.as_millis()
+        );
+        let tx = self.pool.begin_with(statement(begin)).await?;
+        Ok(TenantTx { tx, tenant })
+    }
+
+    /// Begins a transaction for the calls across tenants. `name` says what for, in traces.
+    ///
+    /// # Errors
+    /// `Unavailable` if no connection is free in time.
+    pub async fn system(&self, name: &'static str) -> Result<SystemTx, StoreError> {
+        tracing::trace!(name, "begin");
+        let begin = format!(
+            "BEGIN; SET LOCAL statement_timeout = {}",
+            limits::STATEMENT_TIME.as_millis()
+        );
+        let tx = self.pool.begin_with(statement(begin)).await?;
+        Ok(SystemTx { tx })
+    }
+
+    /// Whether the database answers and has every migration of this version.
+    ///
+    /// # Errors
+    /// `Unavailable` or `Timeout` if it does not answer, `Refused` if a migration is missing.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        tokio::time::timeout(PING_TIME, migrate::check(&self.pool, Newer::Accepted))
+            .await
+            .unwrap_or(Err(StoreError::Timeout))
+    }
+
+    /// Closes all connections, after the transactions under way.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    async fn check_role(&self) -> Result<(), StoreError> {
+        // The session's login counts too: it could take off a role that it only put on.
+        let (bypasses, owns, member): (bool, bool, bool) = sqlx::query_as(
+            "select
+               exists (select from pg_roles
+                 where rolname in (current_user, session_user) and (rolsuper or rolbypassrls)),
+               exists (select from pg_class c
+                 where c.relnamespace = 'public'::regnamespace
+                   and (pg_has_role(current_user, c.relowner, 'member')
+                     or pg_has_role(session_user, c.relowner, 'member'))),
+               exists (select from pg_roles o
+                 where o.rolname in ('cairn_owner', 'cairn_search', 'cairn_system')
+                   and (pg_has_role(current_user, o.oid, 'member')
+                     or pg_has_role(session_user, o.oid, 'member')))",
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        let why = if bypasses {
+            "is a superuser or bypasses row-level security"
+        } else if owns {
+            "owns tables"
+        } else if member {
+            "is a member of cairn_owner, cairn_search or cairn_system"
+        } else {
+            return Ok(());
+        };
+        Err(StoreError::Refused(format!(
+            "the database role {why}; connect as cairn_app"
+        )))
+    }
+}

@@ -1,0 +1,209 @@
+//! `SystemTx`: the closed list of calls across tenants, each an SQL function of `cairn_system`.
+//!
+//! | call | who calls it |
+//! |---|---|
+//! | `find_credential` | the server's authentication, for each key it has not cached |
+//! | `create_tenant` | `admin tenant create`, and the first start of the embedded form |
+//! | `find_tenant` | the `admin` commands, which name a tenant |
+//! | `list_tenants` | the first start of the embedded form, to see whether there is one |
+//!
+//! Each row carries its tenant; from there on it is `TenantTx`.
+
+use cairn_domain::ids::{PrincipalId, ProjectId, TenantId};
+use cairn_domain::project::Project;
+use cairn_domain::scope::{Role, Scope, Scopes};
+use chrono::{DateTime, Utc};
+use sqlx::{FromRow, Postgres, Transaction};
+use uuid::Uuid;
+
+use crate::StoreError;
+
+/// A transaction that sees no tenant's rows, only what the listed calls answer.
+pub struct SystemTx {
+    pub(crate) tx: Transaction<'static, Postgres>,
+}
+
+/// An API key as it stands, with whose it is. What it means that it is expired or revoked is the
+/// caller's to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// The tenant it opens.
+    pub tenant: TenantId,
+    /// The credential's own id.
+    pub credential: Uuid,
+    /// Who acts with it.
+    pub principal: PrincipalId,
+    /// A handle, or `key:<key id>`.
+    pub principal_name: String,
+    /// Whether it belongs to the tenant rather than to a member.
+    pub is_service: bool,
+    /// The member's role; none for a service key.
+    pub role: Option<Role>,
+    /// SHA-256 of key id, NUL, secret.
+    pub secret_hash: [u8; 32],
+    /// What it carries; a member's role may allow less.
+    pub scopes: Scopes,
+    /// The only project it may see, if limited.
+    pub project: Option<Project>,
+    /// From when on it is worth nothing.
+    pub expires_at: DateTime<Utc>,
+    /// Whether it was revoked.
+    pub revoked: bool,
+    /// Whether its member was removed.
+    pub member_removed: bool,
+}
+
+/// A tenant and what people call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantName {
+    /// The tenant.
+    pub id: TenantId,
+    /// Its name, unique in the service.
+    pub name: String,
+}
+
+impl SystemTx {
+    /// The credential of a key id, whatever its state.
+    ///
+    /// # Errors
+    /// `Inconsistent` if its row holds a scope or a role of no meaning.
+    pub async fn find_credential(
+        &mut self,
+        key_id: &str,
+    ) -> Result<Option<Credential>, StoreError> {
+        let row: Option<CredentialRow> = sqlx::query_as("select * from system_find_credential($1)")
+            .bind(key_id)
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        row.map(|row| row.read(key_id)).transpose()
+    }
+
+    /// Makes a tenant with its first owner.
+    ///
+    /// # Errors
+    /// `Conflict` if a tenant of this name exists.
+    pub async fn create_tenant(
+        &mut self,
+        name: &str,
+        owner_handle: &str,
+    ) -> Result<(TenantId, PrincipalId), StoreError> {
+        let (tenant, uuid, key, principal): (i32, Uuid, i32, Uuid) =
+            sqlx::query_as("select * from system_create_tenant($1, $2)")
+                .bind(name)
+                .bind(owner_handle)
+                .fetch_one(&mut *self.tx)
+                .await?;
+        let owner = PrincipalId {
+            key,
+            uuid: principal,
+        };
+        Ok((verified(tenant, uuid), owner))
+    }
+
+    /// The tenant of this name.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn find_tenant(&mut self, name: &str) -> Result<Option<TenantId>, StoreError> {
+        let row: Option<(i32, Uuid)> = sqlx::query_as("select * from system_find_tenant($1)")
+            .bind(name)
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        Ok(row.map(|(key, uuid)| verified(key, uuid)))
+    }
+
+    /// The oldest tenants, at most `limit` (and never over 1,000).
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn list_tenants(&mut self, limit: u32) -> Result<Vec<TenantName>, StoreError> {
+        let rows: Vec<(i32, Uuid, String)> =
+            sqlx::query_as("select * from system_list_tenants($1)")
+                .bind(i32::try_from(limit).unwrap_or(i32::MAX))
+                .fetch_all(&mut *self.tx)
+                .await?;
+        let named = |(key, uuid, name)| TenantName {
+            id: verified(key, uuid),
+            name,
+        };
+        Ok(rows.into_iter().map(named).collect())
+    }
+
+    /// Makes what was written last.
+    ///
+    /// # Errors
+    /// `Unavailable` if Postgres went away: then nothing is known of the outcome.
+    pub async fn commit(self) -> Result<(), StoreError> {
+        Ok(self.tx.commit().await?)
+    }
+}
+
+fn verified(key: i32, uuid: Uuid) -> TenantId {
+    TenantId::verified(key, uuid)
+}
+
+#[derive(FromRow)]
+struct CredentialRow {
+    tenant_id: i32,
+    tenant_uid: Uuid,
+    credential_uid: Uuid,
+    principal_id: i32,
+    principal_uid: Uuid,
+    principal_name: String,
+    is_service: bool,
+    role: Option<String>,
+    secret_hash: Vec<u8>,
+    scopes: Vec<String>,
+    project_id: Option<i32>,
+    project_uid: Option<Uuid>,
+    project_key: Option<String>,
+    project_name: Option<String>,
+    expires_at: DateTime<Utc>,
+    revoked: bool,
+    member_removed: bool,
+}
+
+impl CredentialRow {
+    fn read(self, key_id: &str) -> Result<Credential, StoreError> {
+        let odd = |column| StoreError::inconsistent("credentials", column, key_id);
+        let role = match &self.role {
+            Some(name) => Some(Role::from_name(name).ok_or_else(|| odd("role"))?),
+            None => None,
+        };
+        let scopes = self.scopes.iter().map(|name| name.parse::<Scope>());
+        let scopes = scopes.collect::<Result<Scopes, _>>();
+        let project = match (
+            self.project_id,
+            self.project_uid,
+            self.project_key,
+            self.project_name,
+        ) {
+            (Some(id), Some(uuid), Some(key), Some(name)) => Some(Project {
+                id: ProjectId { key: id, uuid },
+                key,
+                name,
+            }),
+            _ => None,
+        };
+        Ok(Credential {
+            tenant: verified(self.tenant_id, self.tenant_uid),
+            credential: self.credential_uid,
+            principal: PrincipalId {
+                key: self.principal_id,
+                uuid: self.principal_uid,
+            },
+            principal_name: self.principal_name,
+            is_service: self.is_service,
+            role,
+            secret_hash: self
+                .secret_hash
+                .try_into()
+                .map_err(|_| odd("secret_hash"))?,
+            scopes: scopes.map_err(|_| odd("scopes"))?,
+            project,
+            expires_at: self.expires_at,
+            revoked: self.revoked,
+            member_removed: self.member_removed,
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! The context step of a search: what stands around records, in time.
+
+use cairn_domain::ids::RecordId;
+use cairn_domain::project::Reader;
+use cairn_domain::record::Row;
+use sqlx::FromRow;
+
+use crate::records::row::{RowColumns, project_keys, readable, row_columns, row_joins};
+use crate::records::split;
+use crate::{StoreError, TenantTx};
+
+#[derive(FromRow)]
+struct Neighbour {
+    anchor: i64,
+    #[sqlx(flatten)]
+    row: RowColumns,
+}
+
+impl TenantTx {
+    /// For each anchor, in the order given: up to `before` readable rows before it, itself, and
+    /// up to `after` behind it, by (`at`, kind, number), all of the anchor's own project. An
+    /// anchor that is gone or unreadable has none.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn timeline(
+        &mut self,
+        anchors: &[RecordId],
+        before: u32,
+        after: u32,
+        reader: &Reader,
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
+        let (kinds, numbers) = split(anchors);
+        let rows: Vec<Neighbour> = sqlx::query_as(concat!(
+            "select u.nth as anchor, ",
+            row_columns!("n"),
+            " from unnest($4::smallint[], $5::bigint[]) with ordinality u (kind, number, nth)
+             join records r on r.tenant_id = $1 and r.kind = u.kind and r.number = u.number and ",
+            readable!("r"),
+            " cross join lateral (
+               (select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id
+                from records b
+                where b.tenant_id = $1 and b.project_id = r.project_id
+                  and (b.at, b.kind, b.number) < (r.at, r.kind, r.number) and ",
+            readable!("b"),
+            "   order by b.at desc, b.kind desc, b.number desc limit $6)
+               union all
+               select r.kind, r.number, r.title, r.obs_type, r.at, r.project_id, r.author_id
+               union all
+               (select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id
+                from records b
+                where b.tenant_id = $1 and b.project_id = r.project_id
+                  and (b.at, b.kind, b.number) > (r.at, r.kind, r.number) and ",
+            readable!("b"),
+            "   order by b.at, b.kind, b.number limit $7)) n ",
+            row_joins!("n"),
+            " order by u.nth, n.at, n.kind, n.number",
+        ))
+        .bind(self.tenant.key())
+        .bind(reader.principal.key)
+        .bind(project_keys(&reader.projects))
+        .bind(kinds)
+        .bind(numbers)
+        .bind(i64::from(before))
+        .bind(i64::from(after))
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let mut timelines = vec![Vec::new(); anchors.len()];
+        for neighbour in rows {
+            let nth = usize::try_from(neighbour.anchor - 1).unwrap_or(usize::MAX);
+            if let Some(timeline) = timelines.get_mut(nth) {
+                timeline.push(neighbour.row.read()?);
+            }
+        }
+        Ok(timelines)
+    }
+}

@@ -1,0 +1,214 @@
+//! Drafts of events for the store's tests: short to write, alike unless a test says otherwise.
+
+#![expect(
+    dead_code,
+    reason = "each test binary uses the helpers it needs and no others"
+)]
+
+use cairn_domain::event::{EventBody, EventDraft, Origin, SessionKey, Visibility};
+use cairn_domain::hlc::Hlc;
+use cairn_domain::ids::{PrincipalId, ProjectId, RecordId};
+use cairn_domain::observation::{ObservationDraft, ObservationType};
+use cairn_domain::project::{ProjectKey, ProjectSet, Reader};
+use cairn_domain::summary::SummaryDraft;
+use cairn_domain::tool_use::{Evidence, ToolUseDraft};
+use cairn_domain::work_state::WorkEntryDraft;
+use cairn_store::Store;
+use cairn_store::events::{EventBatch, EventOutcome, Recorded};
+use cairn_store::test_util::{Twin, moment};
+use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
+
+/// `moment()` and some minutes.
+pub fn minute(count: i64) -> DateTime<Utc> {
+    moment() + TimeDelta::minutes(count)
+}
+
+pub fn project(name: &str) -> ProjectKey {
+    ProjectKey {
+        key: format!("git:git.example.com/acme/{name}"),
+        name: name.to_owned(),
+    }
+}
+
+pub fn event(body: EventBody) -> EventDraft {
+    EventDraft {
+        event_id: Uuid::now_v7(),
+        at: moment(),
+        project: project("my-app"),
+        session: Some(SessionKey {
+            host: "claude-code".to_owned(),
+            id: "s-1".to_owned(),
+        }),
+        agent_id: None,
+        agent_type: None,
+        branch: Some("main".to_owned()),
+        checkout: Some("~/my-app".to_owned()),
+        visibility: Visibility::Team,
+        digest: [7; 16],
+        body,
+    }
+}
+
+pub fn observation(title: &str) -> EventDraft {
+    event(EventBody::Observation(ObservationDraft {
+        kind: ObservationType::Bugfix,
+        title: title.to_owned(),
+        subtitle: String::new(),
+        narrative: "The pool lost its connections.".to_owned(),
+        facts: vec!["at most 20".to_owned(), "a, \"b\"".to_owned()],
+        concepts: Vec::new(),
+        files_read: vec!["src/net/retry.ts".to_owned()],
+        files_read_more: 0,
+        files_modified: Vec::new(),
+        files_modified_more: 0,
+        work_tokens: 1_800,
+        tool_uses: vec![3, 1],
+    }))
+}
+
+pub fn summary(request: &str) -> EventDraft {
+    event(EventBody::Summary(SummaryDraft {
+        request: request.to_owned(),
+        learned: "signing is synchronous".to_owned(),
+        ..SummaryDraft::default()
+    }))
+}
+
+pub fn prompt(text: &str) -> EventDraft {
+    event(EventBody::Prompt {
+        text: Some(text.to_owned()),
+    })
+}
+
+pub fn private_prompt() -> EventDraft {
+    event(EventBody::Prompt { text: None })
+}
+
+pub fn tool_use(output: &str) -> EventDraft {
+    event(EventBody::ToolUse(ToolUseDraft {
+        tool: "Bash".to_owned(),
+        host_tool_use_id: Some("tu_9".to_owned()),
+        input: Evidence::of(r#"{"command":"make"}"#),
+        output: Evidence::of(output),
+        failed: Some(false),
+        files: vec!["Makefile".to_owned()],
+    }))
+}
+
+pub fn turn_end(last_reply: &str) -> EventDraft {
+    event(EventBody::TurnEnd {
+        last_reply: Some(last_reply.to_owned()),
+    })
+}
+
+pub fn session_end() -> EventDraft {
+    event(EventBody::SessionEnd {
+        reason: Some("exit".to_owned()),
+    })
+}
+
+pub fn work_entry(list: &str, machine: &str, after: Option<Hlc>) -> EventDraft {
+    event(EventBody::WorkEntry {
+        entry: WorkEntryDraft {
+            list: list.to_owned(),
+            fields: r#"{"task":"a","status":"todo"}"#.to_owned(),
+            task: Some("a".to_owned()),
+            after,
+        },
+        sent_at: moment(),
+        machine: Some(machine.to_owned()),
+    })
+}
+
+pub fn at(minutes: i64, mut draft: EventDraft) -> EventDraft {
+    draft.at = minute(minutes);
+    draft
+}
+
+pub fn private(mut draft: EventDraft) -> EventDraft {
+    draft.visibility = Visibility::Private;
+    draft
+}
+
+pub fn in_project(name: &str, mut draft: EventDraft) -> EventDraft {
+    draft.project = project(name);
+    draft
+}
+
+pub fn in_session(id: &str, mut draft: EventDraft) -> EventDraft {
+    draft.session = Some(SessionKey {
+        host: "claude-code".to_owned(),
+        id: id.to_owned(),
+    });
+    draft
+}
+
+/// The batch as the API would give it.
+pub fn batch(author: PrincipalId, events: &[EventDraft]) -> EventBatch<'_> {
+    EventBatch {
+        author,
+        arrived_at: minute(10_000),
+        origin: Origin::Api,
+        events,
+    }
+}
+
+/// Records and commits.
+pub async fn record(
+    store: &Store,
+    twin: &Twin,
+    author: PrincipalId,
+    events: &[EventDraft],
+) -> Recorded {
+    let mut tx = store
+        .tenant(twin.tenant, "test.record")
+        .await
+        .expect("begin");
+    let recorded = tx
+        .record_events(&batch(author, events))
+        .await
+        .expect("recorded");
+    tx.commit().await.expect("commit");
+    recorded
+}
+
+/// Sees all projects of the tenant.
+pub fn reader(principal: PrincipalId) -> Reader {
+    Reader {
+        principal,
+        projects: ProjectSet::All,
+    }
+}
+
+/// Sees these projects alone.
+pub fn reader_of(principal: PrincipalId, projects: &[ProjectId]) -> Reader {
+    Reader {
+        principal,
+        projects: ProjectSet::Only(projects.to_vec()),
+    }
+}
+
+/// The ids of the events that were stored now.
+pub fn stored_ids(recorded: &Recorded) -> Vec<Option<&str>> {
+    let id = |outcome: &EventOutcome| match outcome {
+        EventOutcome::Stored { .. } => true,
+        other => panic!("not stored now: {other:?}"),
+    };
+    assert!(recorded.outcomes.iter().all(id));
+    recorded
+        .outcomes
+        .iter()
+        .map(|outcome| match outcome {
+            EventOutcome::Stored { id } => id.as_deref(),
+            _ => None,
+        })
+        .collect()
+}
+
+pub fn ids(texts: &[&str]) -> Vec<RecordId> {
+    texts
+        .iter()
+        .map(|text| text.parse().expect("a record id"))
+        .collect()
+}
