@@ -65,6 +65,23 @@ pub enum EmbeddedError {
     Failed(String),
 }
 
+/// Where the data folder is if nothing says otherwise: a state folder of the system for root,
+/// whose home the database's user could not enter, else a folder below the home.
+///
+/// # Errors
+/// [`EmbeddedError::Refused`] if this account has no home.
+pub fn default_data() -> Result<PathBuf, EmbeddedError> {
+    if nix::unistd::Uid::effective().is_root() {
+        return Ok(PathBuf::from("/var/lib/cairn"));
+    }
+    match std::env::home_dir() {
+        Some(home) if home.is_absolute() => Ok(home.join(".local/share/cairn/server")),
+        _ => Err(EmbeddedError::Refused(
+            "this account has no home folder: set CAIRN_DATA".to_owned(),
+        )),
+    }
+}
+
 impl EmbeddedError {
     fn io(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let what = format!("{what} {}", path.display());
