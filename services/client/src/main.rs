@@ -1,1 +1,44 @@
-fn main() {}
+//! The `cairn` command: what a developer's machine runs of Cairn.
+//!
+//! Hooks come first and alone: an agent waits for them, so they meet no argument parser, no
+//! runtime and no network client.
+
+mod account;
+mod api;
+mod blobs;
+mod cli;
+mod commands;
+mod config;
+mod exit;
+mod files;
+mod hooks;
+mod hosts;
+mod log;
+mod project;
+mod shim;
+mod spool;
+mod state;
+mod stdin;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    quiet_panics();
+    let args: Vec<String> =
+        std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    if args.first().is_some_and(|command| command == "hook") {
+        // Whatever happens in a hook, the agent goes on: the status is always 0.
+        drop(std::panic::catch_unwind(|| hooks::run(&args[1..])));
+        return ExitCode::SUCCESS;
+    }
+    cli::run()
+}
+
+/// A panic is one line on stderr, without a trace.
+fn quiet_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        drop(writeln!(std::io::stderr(), "cairn: a fault of this program at {place}"));
+    }));
+}

@@ -1,0 +1,145 @@
+//! The command line for people: words, help, and the exit status of each end.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{self, Client};
+use crate::exit::Failure;
+use crate::shim;
+
+/// Shared memory for a team's coding agents.
+#[derive(Debug, Parser)]
+#[command(name = "cairn", version, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Sign in with a key that is read from standard input.
+    Login(Login),
+    /// Forget the key of the service.
+    Logout,
+    /// Show who the service takes you for.
+    Whoami,
+    /// Print what a session in this folder starts with.
+    Context,
+    /// Search the team's memory, step by step.
+    Search(Search),
+    /// Print a record: 41, S7 or P3.
+    Show {
+        /// The record's id.
+        id: String,
+    },
+    /// Send what waits in the spool.
+    Flush {
+        /// Detach from the caller and say nothing.
+        #[arg(long)]
+        background: bool,
+    },
+    /// Show service, account, project and spool.
+    Status {
+        /// One line.
+        #[arg(long)]
+        short: bool,
+    },
+    /// Look at records that were not sent.
+    #[command(subcommand)]
+    Spool(Spool),
+    /// Serve an agent host over standard input and output.
+    Mcp,
+    /// Take a report of an agent host from standard input.
+    Hook {
+        /// The host and the event.
+        words: Vec<String>,
+    },
+}
+
+/// How to sign in.
+#[derive(Debug, Args)]
+pub struct Login {
+    /// Read a key from standard input; there is no other way yet.
+    #[arg(long, required = true)]
+    pub key: bool,
+    /// The service's address, if no setting names it.
+    #[arg(long)]
+    pub url: Option<String>,
+}
+
+/// One step of a search.
+#[derive(Debug, Args)]
+pub struct Search {
+    /// What to look for; starts a search.
+    #[arg(required_unless_present = "cursor")]
+    pub query: Vec<String>,
+    /// Go on with a search: the name that the step before printed.
+    #[arg(long = "continue", value_name = "CURSOR", conflicts_with = "query")]
+    pub cursor: Option<String>,
+    /// Ids that the step before showed, e.g. 41,S7.
+    #[arg(long, value_delimiter = ',', requires = "cursor")]
+    pub select: Vec<String>,
+    /// Another project: its key or name, or * for all.
+    #[arg(long)]
+    pub project: Option<String>,
+    /// Titles to show, 1 to 20.
+    #[arg(long)]
+    pub limit: Option<u32>,
+}
+
+/// What to do with set-aside records.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum Spool {
+    /// List them with their reasons.
+    List,
+    /// Put them back among those that wait.
+    Retry,
+    /// Delete them.
+    Drop,
+}
+
+/// Runs the command of this process.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return explain(&error),
+    };
+    match run_command(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            drop(writeln!(std::io::stderr(), "cairn: {failure}"));
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+/// Help goes to stdout with 0; misuse to stderr with 64, where clap itself would end with 2.
+fn explain(error: &clap::Error) -> ExitCode {
+    drop(error.print());
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+        _ => ExitCode::from(64),
+    }
+}
+
+fn run_command(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Flush { background: true } => commands::flush::in_background(),
+        // `main` has taken these already.
+        Command::Hook { .. } => Ok(()),
+        Command::Mcp => shim::run(),
+        Command::Login(how) => commands::login::login(&Client::here(), &how),
+        Command::Logout => commands::login::logout(&Client::here()),
+        Command::Whoami => commands::login::whoami(&Client::here()),
+        Command::Context => commands::read::context(&Client::here()),
+        Command::Search(what) => commands::read::search(&Client::here(), what),
+        Command::Show { id } => commands::read::show(&Client::here(), &id),
+        Command::Flush { background: false } => commands::flush::now(&Client::here()),
+        Command::Status { short } => commands::status::status(&Client::here(), short),
+        Command::Spool(what) => commands::status::spool(&Client::here(), what),
+    }
+}

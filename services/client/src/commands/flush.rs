@@ -1,0 +1,180 @@
+//! Sending the spool, for a person who waits and for a hook that does not.
+
+use std::io;
+use std::time::Duration;
+
+use chrono::Utc;
+
+use super::{Client, say};
+use crate::api::{self, Api};
+use crate::config::{Dirs, Settings};
+use crate::exit::Failure;
+use crate::hooks;
+use crate::spool::{self, Addressee, Outcome, Pace, Spool, Stop, Trouble};
+use crate::{account, log, state};
+
+/// The longest wait that a flush sits out itself; a longer one is left to a later run.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long one request may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Sends the spool and says what became of it.
+pub fn now(client: &Client) -> Result<(), Failure> {
+    let Some(outcome) = flush(&client.dirs, &client.settings, true)? else {
+        say("Another process is sending already.");
+        return Ok(());
+    };
+    if outcome.sent > 0 || outcome.set_aside > 0 || outcome.stop.is_none() {
+        say(&format!("Sent {}, set aside {}.", outcome.sent, outcome.set_aside));
+    }
+    match outcome.stop {
+        Some(stop) => Err(failure(stop)),
+        None => Ok(()),
+    }
+}
+
+/// Sends the spool as a process of its own. Its failures stand in `cairn status` and the log.
+pub fn in_background() -> Result<(), Failure> {
+    let dirs = Dirs::from_env();
+    if !hooks::detach(&dirs) {
+        return Ok(());
+    }
+    let settings = Settings::load(&dirs, None);
+    match flush(&dirs, &settings, false) {
+        Ok(Some(outcome)) => {
+            if let Some(stop) = outcome.stop {
+                log::line(&dirs, &format!("flush: {}", stop.why));
+            } else if settings.verbose {
+                log::line(&dirs, &format!("flush: sent {}", outcome.sent));
+            }
+        }
+        Ok(None) => {}
+        Err(failure) => log::line(&dirs, &format!("flush: {failure}")),
+    }
+    Ok(())
+}
+
+fn failure(stop: Stop) -> Failure {
+    match stop.trouble {
+        Trouble::SignIn => Failure::NotSignedIn(stop.why),
+        Trouble::Busy | Trouble::Away => Failure::Unreachable(stop.why),
+    }
+}
+
+/// `None` if another process holds the right to flush.
+fn flush(dirs: &Dirs, settings: &Settings, by_hand: bool) -> Result<Option<Outcome>, Failure> {
+    let spool = Spool::of(dirs, settings);
+    let to_failure = |e: io::Error| Failure::CannotWrite {
+        what: "the spool".to_owned(),
+        cause: e,
+    };
+    let Some(mut lock) = spool.lock_flush().map_err(to_failure)? else {
+        return Ok(None);
+    };
+    state::prune(dirs);
+    let mut total = Outcome::default();
+    loop {
+        let flusher = Flusher::new(dirs, settings, spool.clone())?;
+        api::block_on(async {
+            flusher.run(&mut total, by_hand).await.map_err(to_failure)
+        })?;
+        // A hook that found the lock held relies on one more look after its end.
+        drop(lock);
+        if total.stop.is_some() || flusher.is_done() {
+            return Ok(Some(total));
+        }
+        match spool.lock_flush().map_err(to_failure)? {
+            Some(again) => lock = again,
+            None => return Ok(Some(total)),
+        }
+    }
+}
+
+struct Flusher<'a> {
+    dirs: &'a Dirs,
+    spool: Spool,
+    api: Api,
+    to: Addressee,
+    key: Option<String>,
+}
+
+impl<'a> Flusher<'a> {
+    fn new(dirs: &'a Dirs, settings: &Settings, spool: Spool) -> Result<Self, Failure> {
+        let service = settings.service()?.to_owned();
+        let account = account::find(dirs, settings, &service);
+        Ok(Self {
+            dirs,
+            spool,
+            api: Api::new(&service, account.as_ref(), DEADLINE)?,
+            key: account.as_ref().map(|account| account.key.clone()),
+            to: Addressee {
+                service,
+                tenant: account.and_then(|account| account.tenant),
+                machine: state::machine_id(dirs),
+            },
+        })
+    }
+
+    /// Whether nothing that is for the service waits.
+    fn is_done(&self) -> bool {
+        let waiting = self.spool.waiting().unwrap_or_default();
+        !waiting.iter().any(|record| self.to.is_for(record))
+    }
+
+    async fn run(&self, total: &mut Outcome, by_hand: bool) -> io::Result<()> {
+        loop {
+            let mut pace = Pace::load(self.dirs, &self.to.service, self.key.as_deref());
+            let wait = pace.wait(Utc::now());
+            // A person may ask at any time whether an outage is over; a refused key and a
+            // service that asked for rest are left alone.
+            let waived = by_hand && pace.trouble == Some(Trouble::Away);
+            if !wait.is_zero() && !waived {
+                if wait > PATIENCE {
+                    total.stop = Some(waiting_stop(&pace, wait));
+                    return Ok(());
+                }
+                tokio::time::sleep(wait).await;
+            }
+            let outcome = spool::run(&self.spool, &self.api, &self.to).await?;
+            pace.note(&outcome, Utc::now());
+            pace.save(self.dirs);
+            self.retry_refused_by_older(&outcome)?;
+            let busy = outcome.stop.as_ref().is_some_and(|stop| stop.trouble == Trouble::Busy);
+            total.sent += outcome.sent;
+            total.set_aside += outcome.set_aside;
+            total.stop = outcome.stop;
+            if !busy {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Records that an older service did not understand get another chance with a newer one.
+    fn retry_refused_by_older(&self, outcome: &Outcome) -> io::Result<()> {
+        let Some(version) = outcome.version.as_deref() else {
+            return Ok(());
+        };
+        let grown = |old: &Option<String>| {
+            old.as_deref().is_none_or(|old| numbers(version) > numbers(old))
+        };
+        self.spool.put_back(|entry| {
+            entry.code.as_deref() == Some("unsupported_kind") && grown(&entry.version)
+        })?;
+        Ok(())
+    }
+}
+
+fn numbers(version: &str) -> Vec<u32> {
+    let parts = version.split(['.', '-', '+']);
+    parts.map_while(|part| part.parse().ok()).collect()
+}
+
+fn waiting_stop(pace: &Pace, wait: Duration) -> Stop {
+    let why = pace.error.as_deref().unwrap_or("the last attempt failed");
+    Stop {
+        trouble: pace.trouble.unwrap_or(Trouble::Away),
+        why: format!("{why} (next attempt in {} s)", wait.as_secs() + 1),
+        retry_after: None,
+    }
+}

@@ -1,0 +1,64 @@
+//! Commands for people. Each prints plain text and ends with a [`Failure`] or none.
+
+pub mod flush;
+pub mod login;
+pub mod read;
+pub mod status;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::account::{self, Account};
+use crate::api::Api;
+use crate::config::{Dirs, Settings};
+use crate::exit::Failure;
+use crate::project::Project;
+
+/// How long a person waits for the service.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The client as it stands in a folder.
+pub struct Client {
+    dirs: Dirs,
+    settings: Settings,
+    project: Project,
+}
+
+impl Client {
+    /// The client in the current folder. What is wrong with its settings is said on stderr.
+    pub fn here() -> Self {
+        let dirs = Dirs::from_env();
+        let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        let project = Project::of(&folder, &dirs);
+        let settings = Settings::load(&dirs, Some(&project.root));
+        for warning in &settings.warnings {
+            drop(writeln!(std::io::stderr(), "cairn: {warning}"));
+        }
+        Self {
+            dirs,
+            settings,
+            project,
+        }
+    }
+
+    fn account(&self, service: &str) -> Option<Account> {
+        account::find(&self.dirs, &self.settings, service)
+    }
+
+    /// Calls for a person who is signed in, with this folder's project as the current one.
+    fn api(&self) -> Result<Api, Failure> {
+        let service = self.settings.service()?;
+        let account = self.account(service);
+        if account.is_none() {
+            return Err(Failure::NotSignedIn(format!("no key for {service}")));
+        }
+        let api = Api::new(service, account.as_ref(), DEADLINE)?;
+        Ok(api.within(&self.project.name.key))
+    }
+}
+
+/// Prints text and a line end. A reader that has gone away has read enough.
+fn say(text: &str) {
+    drop(writeln!(std::io::stdout(), "{}", text.trim_end()));
+}

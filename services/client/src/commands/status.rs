@@ -1,0 +1,82 @@
+//! The state of this machine: what waits, what was set aside, and why.
+
+use super::{Client, say};
+use crate::cli;
+use crate::exit::Failure;
+use crate::spool::{Pace, Record, Spool};
+
+/// Characters of a reason in a list.
+const REASON_CHARS: usize = 160;
+
+/// One screen, or one line.
+pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
+    let spool = Spool::of(&client.dirs, &client.settings);
+    let service = client.settings.url.as_deref();
+    let account = service.and_then(|service| client.account(service));
+    let key = account.as_ref().map(|account| account.key.as_str());
+    let pace = service.map(|service| Pace::load(&client.dirs, service, key)).unwrap_or_default();
+    let waiting = spool.waiting().map_err(unreadable)?.len();
+    let aside = spool.aside().list().map_err(unreadable)?.len();
+    let counted = spool.counted();
+    let healthy = aside == 0 && counted == 0 && pace.error.is_none() && account.is_some();
+    let state = if healthy { "ok" } else { "attention" };
+    if short {
+        say(&format!("cairn: {state}, {waiting} waiting, {aside} set aside"));
+        return Ok(());
+    }
+    let signed_in = match &account {
+        Some(account) => account.tenant.as_deref().unwrap_or("key from CAIRN_API_KEY"),
+        None => "not signed in; run: cairn login --key",
+    };
+    let mut lines = vec![
+        format!("State:     {state}"),
+        format!("Service:   {}", service.unwrap_or("none; set CAIRN_URL")),
+        format!("Account:   {signed_in}"),
+        format!("Project:   {}", client.project.name.key),
+        format!("Waiting:   {waiting}"),
+        format!("Set aside: {aside}{}", if aside > 0 { "; see: cairn spool list" } else { "" }),
+    ];
+    if counted > 0 {
+        lines.push(format!("Lost:      {counted} tool uses found the spool full"));
+    }
+    if let Some(at) = pace.sent_at {
+        lines.push(format!("Last sent: {}", cairn_wire::time::text(at)));
+    }
+    if let Some(error) = &pace.error {
+        lines.push(format!("Last error: {error}"));
+    }
+    say(&lines.join("\n"));
+    Ok(())
+}
+
+/// Lists, retries or drops set-aside records.
+pub fn spool(client: &Client, what: cli::Spool) -> Result<(), Failure> {
+    let spool = Spool::of(&client.dirs, &client.settings);
+    match what {
+        cli::Spool::List => {
+            let entries = spool.aside().list().map_err(unreadable)?;
+            for entry in &entries {
+                let reason: String = entry.reason.chars().take(REASON_CHARS).collect();
+                let what = match Record::parse(entry.line.as_bytes()) {
+                    Ok(record) => format!("{} {}", record.item.event_id, record.item.kind),
+                    Err(_) => format!("unreadable, {} bytes", entry.line.len()),
+                };
+                say(&format!("{what}: {reason}"));
+            }
+            say(&format!("{} set aside.", entries.len()));
+        }
+        cli::Spool::Retry => {
+            let count = spool.put_back(|_| true).map_err(unreadable)?;
+            say(&format!("{count} put back; send them with: cairn flush"));
+        }
+        cli::Spool::Drop => {
+            let dropped = spool.aside().take(|_| true).map_err(unreadable)?;
+            say(&format!("{} dropped.", dropped.len()));
+        }
+    }
+    Ok(())
+}
+
+fn unreadable(cause: std::io::Error) -> Failure {
+    Failure::Failed(format!("the spool: {cause}"))
+}

@@ -1,0 +1,258 @@
+//! Settings: environment over project file over user file over defaults (contract 19.2).
+//!
+//! The only file that reads the environment. Credentials are not settings: see `account`.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cairn_wire::domain::event::Visibility;
+use cairn_wire::domain::limits;
+
+/// Tools whose calls say nothing worth keeping.
+const SKIP_TOOLS: &str = "ListMcpResourcesTool,SlashCommand,Skill,TodoWrite,AskUserQuestion";
+
+/// Bytes of records that may wait for the service.
+const SPOOL_MAX: u64 = 512 * 1024 * 1024;
+
+/// Settings that a project's file may not make: it comes with a checkout, from strangers.
+const NEVER_FROM_PROJECT: &[&str] = &["url", "api_key", "autostart"];
+
+/// Where the client keeps its files.
+#[derive(Clone, Debug)]
+pub struct Dirs {
+    /// The person's home folder.
+    pub home: PathBuf,
+    /// Settings and credentials.
+    pub config: PathBuf,
+    /// Spool and set-aside records.
+    pub data: PathBuf,
+    /// What can be lost without harm: machine id, marks, log.
+    pub state: PathBuf,
+}
+
+impl Dirs {
+    /// The folders of this person, by the XDG rules.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let home = variable("HOME").map_or_else(env::temp_dir, PathBuf::from);
+        let place = |name: &str, default: &str| {
+            // XDG: a relative path is to be ignored.
+            let given = variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
+            given.unwrap_or_else(|| home.join(default)).join("cairn")
+        };
+        Self {
+            config: place("XDG_CONFIG_HOME", ".config"),
+            data: place("XDG_DATA_HOME", ".local/share"),
+            state: place("XDG_STATE_HOME", ".local/state"),
+            home,
+        }
+    }
+}
+
+/// What an agent host says through the environment.
+#[derive(Clone, Debug, Default)]
+pub struct HostEnv {
+    /// The folder in which the host was started.
+    pub project_dir: Option<PathBuf>,
+    /// The host's session.
+    pub session: Option<String>,
+}
+
+impl HostEnv {
+    /// What the host of this process says.
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self {
+            project_dir: variable("CLAUDE_PROJECT_DIR").map(PathBuf::from),
+            session: variable("CLAUDE_CODE_SESSION_ID"),
+        }
+    }
+}
+
+/// The reader's time zone as an IANA name, if it can be found out.
+#[must_use]
+pub fn time_zone() -> Option<String> {
+    if let Some(zone) = variable("TZ") {
+        return Some(zone.trim_start_matches(':').to_owned());
+    }
+    let link = fs::canonicalize("/etc/localtime").ok()?;
+    let (_, zone) = link.to_str()?.split_once("/zoneinfo/")?;
+    Some(zone.to_owned())
+}
+
+/// The settings in force.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The service's address without a trailing slash; `None` if nobody named one.
+    pub url: Option<String>,
+    /// A key from the environment, which goes before a stored one.
+    pub api_key: Option<String>,
+    /// Whether hooks record anything.
+    pub capture: bool,
+    /// Who may read what is recorded.
+    pub visibility: Visibility,
+    /// Folders that send nothing, as globs.
+    pub exclude: Vec<String>,
+    /// Tools whose calls are not recorded.
+    pub skip_tools: Vec<String>,
+    /// UTF-16 code units that a session start may print, 4,000 to 10,000.
+    pub context_limit: usize,
+    /// Bytes of records that may wait for the service.
+    pub spool_max: u64,
+    /// Whether ordinary events are logged, not failures alone.
+    pub verbose: bool,
+    /// What was wrong with the settings, a line each.
+    pub warnings: Vec<String>,
+}
+
+impl Settings {
+    /// Reads the settings; `root` is the folder of the project whose file counts.
+    #[must_use]
+    pub fn load(dirs: &Dirs, root: Option<&Path>) -> Self {
+        let mut layers = Layers::default();
+        if let Some(root) = root {
+            layers.project = layers.read(&root.join(".cairn/config.toml"));
+            layers.project.retain(|name, _| !NEVER_FROM_PROJECT.contains(&name));
+        }
+        layers.user = layers.read(&dirs.config.join("config.toml"));
+        let url = layers.parsed("url", "an http or https address", |text| parse_url(&text));
+        Self {
+            url: url.or_else(|| crate::account::last_used(dirs)),
+            // A key belongs in the environment or in the credentials file, never in settings.
+            api_key: variable("CAIRN_API_KEY"),
+            capture: layers.parsed("capture", "true or false", parse_bool).unwrap_or(true),
+            visibility: layers
+                .parsed("visibility", "team or private", |text| Visibility::from_name(&text))
+                .unwrap_or_default(),
+            exclude: layers.find("exclude").map(split).unwrap_or_default(),
+            skip_tools: split(layers.find("skip_tools").unwrap_or_else(|| SKIP_TOOLS.to_owned())),
+            context_limit: layers
+                .parsed("context_limit", "4000 to 10000", |text| {
+                    let range = 4_000..=limits::CONTEXT_UNITS;
+                    text.parse().ok().filter(|n| range.contains(n))
+                })
+                .unwrap_or(limits::CONTEXT_UNITS),
+            spool_max: layers
+                .parsed("spool_max", "a number of bytes", |text| text.parse().ok())
+                .unwrap_or(SPOOL_MAX),
+            verbose: layers
+                .parsed("log", "error, warn, info, debug or trace", parse_level)
+                .unwrap_or(false),
+            warnings: layers.warnings,
+        }
+    }
+
+    /// The service's address.
+    ///
+    /// # Errors
+    /// A usage failure if nobody named one.
+    pub fn service(&self) -> Result<&str, crate::exit::Failure> {
+        self.url.as_deref().ok_or_else(|| {
+            let hint = "no service is set: set CAIRN_URL, or sign in with: cairn login --key --url";
+            crate::exit::Failure::Usage(hint.to_owned())
+        })
+    }
+}
+
+#[derive(Default)]
+struct Layers {
+    project: toml::Table,
+    user: toml::Table,
+    warnings: Vec<String>,
+}
+
+impl Layers {
+    fn read(&mut self, path: &Path) -> toml::Table {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return toml::Table::new(),
+            Err(e) => {
+                self.warnings.push(format!("{}: {e}; using defaults", path.display()));
+                return toml::Table::new();
+            }
+        };
+        text.trim_start_matches('\u{feff}').parse().unwrap_or_else(|_| {
+            let path = path.display();
+            self.warnings.push(format!("{path} is not valid TOML; using defaults"));
+            toml::Table::new()
+        })
+    }
+
+    fn find(&self, name: &str) -> Option<String> {
+        let from_env = variable(&format!("CAIRN_{}", name.to_uppercase()));
+        let from_files = || self.project.get(name).or_else(|| self.user.get(name)).map(plain);
+        from_env.or_else(from_files)
+    }
+
+    fn parsed<T>(
+        &mut self,
+        name: &str,
+        allowed: &str,
+        parse: impl FnOnce(String) -> Option<T>,
+    ) -> Option<T> {
+        let value = parse(self.find(name)?.trim().to_owned());
+        if value.is_none() {
+            // The value itself is not repeated: it may be a secret in the wrong place.
+            let name = name.to_uppercase();
+            self.warnings.push(format!("CAIRN_{name} must be {allowed}; using the default"));
+        }
+        value
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+fn split(list: String) -> Vec<String> {
+    let items = list.split(',').map(str::trim).filter(|item| !item.is_empty());
+    items.map(str::to_owned).collect()
+}
+
+fn parse_bool(text: String) -> Option<bool> {
+    match text.to_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+fn parse_level(text: String) -> Option<bool> {
+    match text.to_lowercase().as_str() {
+        "error" | "warn" => Some(false),
+        "info" | "debug" | "trace" => Some(true),
+        _ => None,
+    }
+}
+
+/// A service's address in its one spelling: no trailing slash. `None` if it is none.
+#[must_use]
+pub fn parse_url(text: &str) -> Option<String> {
+    let text = text.trim().trim_end_matches('/');
+    let url = reqwest::Url::parse(text).ok()?;
+    let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
+    let web = matches!(url.scheme(), "http" | "https") && url.has_host();
+    (web && plain && url.fragment().is_none()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_one_spelling() {
+        assert_eq!(parse_url("https://m.example/ "), Some("https://m.example".to_owned()));
+        for bad in ["m.example", "ftp://m.example", "https://u:p@m.example", "https://m/?a=1", ""] {
+            assert_eq!(parse_url(bad), None, "{bad}");
+        }
+    }
+}

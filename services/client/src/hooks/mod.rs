@@ -1,0 +1,159 @@
+//! Hooks: what an agent host calls at each event. A hook never disturbs the host: it ends with
+//! 0, quickly, with at most one line on stderr.
+//!
+//! Recording comes first and needs no network; only a session start then asks the service.
+
+mod capture;
+mod flusher;
+mod session_start;
+
+pub use flusher::detach;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use cairn_wire::domain::json_text;
+
+use crate::account;
+use crate::config::{Dirs, HostEnv, Settings};
+use crate::hosts::{Event, Report, claude_code};
+use crate::project::{self, Project};
+use crate::spool::{Pace, Spool, Trouble};
+use crate::state;
+use crate::stdin::Input;
+
+/// Runs one hook call. `args` are the words after `hook`.
+pub fn run(args: &[String]) {
+    let Some([host, event]) = args.first_chunk::<2>() else {
+        complain("cairn hook: say which host and event");
+        return;
+    };
+    if host != claude_code::HOST {
+        complain(&format!("cairn hook: the host {host:?} is not known"));
+        return;
+    }
+    let input = Input::start();
+    match input.value() {
+        Some(json) => on_payload(event, &json_text::mend_escapes(&json)),
+        None => complain("cairn hook: the payload is cut off; nothing was recorded"),
+    }
+    input.drain();
+}
+
+fn on_payload(event: &str, json: &str) {
+    match claude_code::parse(event, json) {
+        Ok(Some(report)) => Hook::of(report).run(),
+        // An event that is not recorded, or one outside any session.
+        Ok(None) => {}
+        Err(_) => complain("cairn hook: the payload is no JSON object; nothing was recorded"),
+    }
+}
+
+/// One report, and where it came from.
+struct Hook {
+    report: Report,
+    dirs: Dirs,
+    folder: PathBuf,
+    project: Project,
+    settings: Settings,
+}
+
+impl Hook {
+    fn of(report: Report) -> Self {
+        let dirs = Dirs::from_env();
+        let (folder, project) = locate(&report, &dirs);
+        let settings = Settings::load(&dirs, Some(&project.root));
+        Self {
+            report,
+            dirs,
+            folder,
+            project,
+            settings,
+        }
+    }
+
+    fn run(&self) {
+        if let Some(warning) = self.settings.warnings.first() {
+            self.tell_once("settings", &format!("cairn: {warning}"));
+        }
+        if project::is_excluded(&self.folder, &self.settings.exclude, &self.dirs.home)
+            || project::is_excluded(&self.project.root, &self.settings.exclude, &self.dirs.home)
+        {
+            return;
+        }
+        let Some(service) = self.settings.url.as_deref() else {
+            self.tell_once("service", "cairn: no service is set; run: cairn login --key --url");
+            return;
+        };
+        let account = account::find(&self.dirs, &self.settings, service);
+        let pace = Pace::load(&self.dirs, service, account.as_ref().map(|a| a.key.as_str()));
+        if self.settings.capture {
+            self.record(service, account.as_ref(), &pace);
+        }
+        if let Event::SessionStart { source, .. } = &self.report.event {
+            session_start::answer(self, service, account.as_ref(), source.as_deref(), &pace);
+        } else if pace.trouble == Some(Trouble::SignIn) || account.is_none() {
+            self.tell_once("sign-in", "cairn: not signed in; run: cairn login --key");
+        }
+    }
+
+    /// Spools what is to be recorded, then has somebody send it.
+    fn record(&self, service: &str, account: Option<&account::Account>, pace: &Pace) {
+        let spool = Spool::of(&self.dirs, &self.settings);
+        if let Some(mut record) = capture::record(self) {
+            record.service = Some(service.to_owned());
+            record.tenant = account.and_then(|account| account.tenant.clone());
+            if let Err(e) = spool.append(&record) {
+                self.tell_once("spool", &format!("cairn: cannot write the spool: {e}"));
+            }
+        }
+        // A host that ends gives its hooks no time; the next run of the client sends the rest.
+        let ends = matches!(self.report.event, Event::SessionEnd { .. });
+        if !ends && account.is_some() && pace.wait(chrono::Utc::now()).is_zero() {
+            flusher::start(&spool, &self.dirs);
+        }
+    }
+
+    /// The session as marks name it.
+    fn session(&self) -> String {
+        format!("{}\0{}", self.report.host, self.report.session)
+    }
+
+    /// Says a line on stderr unless it was said in this session.
+    fn tell_once(&self, what: &str, line: &str) {
+        if state::first_time(&self.dirs, &self.session(), what) {
+            complain(line);
+        }
+    }
+}
+
+/// The folder of a report and its project. An agent that steps out of its project into a plain
+/// folder still works for the project in which the host was started.
+fn locate(report: &Report, dirs: &Dirs) -> (PathBuf, Project) {
+    let started = HostEnv::from_env().project_dir;
+    let cwd = report.cwd.as_deref().map(PathBuf::from);
+    let here = || std::env::current_dir().unwrap_or_else(|_| dirs.home.clone());
+    let folder = cwd.or_else(|| started.clone()).unwrap_or_else(here);
+    let project = Project::of(&folder, dirs);
+    match started {
+        Some(started) if is_plain(&project) && !folder.starts_with(&started) => {
+            let project = Project::of(&started, dirs);
+            (folder, project)
+        }
+        _ => (folder, project),
+    }
+}
+
+fn is_plain(project: &Project) -> bool {
+    project.name.key.starts_with("dir:")
+}
+
+/// Folder from which a host's relative paths start.
+fn base(hook: &Hook) -> &Path {
+    &hook.folder
+}
+
+fn complain(line: &str) {
+    // Nobody listening is no reason to fail.
+    drop(writeln!(std::io::stderr(), "{}", line.replace('\n', " ")));
+}

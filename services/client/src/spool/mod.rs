@@ -1,0 +1,241 @@
+//! Spool: records on their way to the service, durable from the moment a hook returns.
+//!
+//! `open.ndjson` takes new records; a flush renames it to a segment and works through segments,
+//! so that a hook never waits for the network (contract 18.4).
+
+mod aside;
+mod flush;
+mod pace;
+mod record;
+mod segment;
+
+use std::fs;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::config::{Dirs, Settings};
+use crate::files;
+
+pub use aside::{Aside, Entry as AsideEntry};
+pub use flush::{Addressee, Delivery, Outcome, Service, Stop, Trouble, run};
+pub use pace::Pace;
+pub use record::{Item, Record, VERSION};
+
+/// How long a hook waits for another one to write.
+const PATIENCE: Duration = Duration::from_millis(150);
+
+/// Size from which a full `open.ndjson` becomes a segment: a rewritten segment stays small.
+const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What an output keeps when the spool is full.
+const FULL_OUTPUT_BYTES: usize = 1_024;
+
+/// The spool of this machine.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    dir: PathBuf,
+    aside: Aside,
+    max_bytes: u64,
+}
+
+/// What became of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// It is on the disk.
+    Kept,
+    /// The spool is full: it was counted and is gone.
+    Counted,
+}
+
+impl Spool {
+    /// The spool of this person.
+    #[must_use]
+    pub fn of(dirs: &Dirs, settings: &Settings) -> Self {
+        Self::at(&dirs.data, settings.spool_max)
+    }
+
+    fn at(data: &Path, max_bytes: u64) -> Self {
+        Self {
+            dir: data.join("spool"),
+            aside: Aside::at(&data.join("set-aside")),
+            max_bytes,
+        }
+    }
+
+    /// The records that will not be sent by themselves.
+    #[must_use]
+    pub const fn aside(&self) -> &Aside {
+        &self.aside
+    }
+
+    /// Appends a record and returns once it is durable.
+    ///
+    /// # Errors
+    /// What the file system says; then nothing was kept.
+    pub fn append(&self, record: &Record) -> io::Result<Appended> {
+        files::make_private_dir(&self.dir)?;
+        let Some(lock) = files::lock(&self.dir.join("lock"), PATIENCE)? else {
+            // Somebody holds the lock for longer than a write takes, and a hook cannot wait.
+            files::replace(&self.segment_path(), record.line().as_bytes())?;
+            return Ok(Appended::Kept);
+        };
+        let Some(line) = self.fit(record)? else {
+            self.count_one()?;
+            return Ok(Appended::Counted);
+        };
+        let path = self.dir.join("open.ndjson");
+        let mut file = files::private().create(true).read(true).append(true).open(&path)?;
+        let length = file.metadata()?.len();
+        let line = if length > 0 && !ends_in_newline(&mut file, length)? {
+            format!("\n{line}")
+        } else {
+            line
+        };
+        file.write_all(line.as_bytes())?;
+        if length + line.len() as u64 > SEGMENT_BYTES {
+            fs::rename(&path, self.segment_path())?;
+        }
+        // The line is in place; several hooks may now wait for the disk at once.
+        drop(lock);
+        file.sync_data()?;
+        if length == 0 {
+            files::sync_dir(&self.dir)?;
+        }
+        Ok(Appended::Kept)
+    }
+
+    /// The record's line as far as there is room for it.
+    fn fit(&self, record: &Record) -> io::Result<Option<String>> {
+        let line = record.line();
+        let room = self.max_bytes.saturating_sub(self.bytes()?);
+        if line.len() as u64 <= room || !record.is_expendable() {
+            return Ok(Some(line));
+        }
+        let mut short = record.clone();
+        short.shorten_output(FULL_OUTPUT_BYTES);
+        Ok(Some(short.line()).filter(|line| line.len() as u64 <= room))
+    }
+
+    fn count_one(&self) -> io::Result<()> {
+        let path = self.dir.join("counted");
+        fs::write(path, (self.counted() + 1).to_string())
+    }
+
+    /// Tool uses that found no room.
+    #[must_use]
+    pub fn counted(&self) -> u64 {
+        let text = fs::read_to_string(self.dir.join("counted")).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    }
+
+    /// Brings set-aside records back among those that wait; how many.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn put_back(&self, wanted: impl Fn(&AsideEntry) -> bool) -> io::Result<usize> {
+        let readable = |entry: &AsideEntry| Record::parse(entry.line.as_bytes());
+        let mut count = 0;
+        // First there, then gone here: a crash in between costs a duplicate, which is harmless.
+        for entry in self.aside.list()?.iter().filter(|entry| wanted(entry)) {
+            if let Ok(record) = readable(entry) {
+                self.append(&record)?;
+                count += 1;
+            }
+        }
+        self.aside.take(|entry| wanted(entry) && readable(entry).is_ok())?;
+        Ok(count)
+    }
+
+    /// Bytes that wait.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn bytes(&self) -> io::Result<u64> {
+        let mut paths = self.segments()?;
+        paths.push(self.dir.join("open.ndjson"));
+        Ok(paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|data| data.len()).sum())
+    }
+
+    /// Records that wait.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn waiting(&self) -> io::Result<Vec<Record>> {
+        let mut paths = self.segments()?;
+        paths.push(self.dir.join("open.ndjson"));
+        let mut records = Vec::new();
+        for path in paths {
+            let bytes = fs::read(path).unwrap_or_default();
+            let lines = bytes.split(|b| *b == b'\n');
+            records.extend(lines.filter_map(|line| Record::parse(line).ok()));
+        }
+        Ok(records)
+    }
+
+    /// Whether anything is there to be flushed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let open = fs::metadata(self.dir.join("open.ndjson")).map_or(0, |data| data.len());
+        open == 0 && self.segments().is_ok_and(|segments| segments.is_empty())
+    }
+
+    /// The right to flush; `None` if another process has it.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn lock_flush(&self) -> io::Result<Option<files::Lock>> {
+        files::make_private_dir(&self.dir)?;
+        files::lock(&self.dir.join("flush.lock"), Duration::ZERO)
+    }
+
+    /// Turns what was appended so far into a segment. New records go to a new file.
+    fn rotate(&self) -> io::Result<()> {
+        let open = self.dir.join("open.ndjson");
+        // A hook that is stopped with the lock in its hand must not stop the flush for good.
+        let Some(_lock) = files::lock(&self.dir.join("lock"), Duration::from_secs(2))? else {
+            return Ok(());
+        };
+        match fs::metadata(&open) {
+            Ok(data) if data.len() > 0 => fs::rename(&open, self.segment_path()),
+            Ok(_) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The segments, oldest first: their names hold the time.
+    fn segments(&self) -> io::Result<Vec<PathBuf>> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(e),
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.starts_with("seg-") && name.ends_with(".ndjson") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    }
+
+    fn segment_path(&self) -> PathBuf {
+        self.dir.join(format!("seg-{}.ndjson", Uuid::now_v7()))
+    }
+}
+
+fn ends_in_newline(file: &mut fs::File, length: u64) -> io::Result<bool> {
+    let mut last = [0];
+    file.seek(SeekFrom::Start(length - 1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+#[cfg(test)]
+mod tests;
