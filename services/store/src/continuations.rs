@@ -127,7 +127,7 @@ impl Continuations {
         let cursor = cursor.as_str();
         let key = self.ring.writer();
         let name = name(key.kid(), &key.state_key(scope, cursor));
-        let sealed = key.seal(scope, cursor, state, rand::random());
+        let sealed = key.seal(scope, cursor, state, new_nonce());
         match &self.shelf {
             Shelf::Redis { link, prefix } => {
                 let left = (expires_at - now).to_std().unwrap_or(Duration::ZERO);
@@ -187,6 +187,14 @@ impl Continuations {
             Shelf::Memory(_) => Ok(()),
         }
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a nonce is drawn from the system's randomness"
+)]
+fn new_nonce() -> [u8; 12] {
+    rand::random()
 }
 
 fn check_scope(scope: &str) -> Result<(), ContinuationError> {

@@ -1,6 +1,11 @@
 //! The store of continuations: one contract for Redis and for the embedded form, and what a
 //! stopped Redis means to its callers.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests of real time, with real servers whose addresses the environment names"
+)]
+
 mod redis_server;
 
 use std::time::{Duration, Instant};

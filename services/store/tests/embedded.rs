@@ -1,6 +1,11 @@
 //! The private Postgres with its real programs: it keeps what it acknowledged when everything is
 //! killed, ends with its owner, and shares its folder with nobody.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests of real time, with real servers whose addresses the environment names"
+)]
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

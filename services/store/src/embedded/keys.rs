@@ -29,9 +29,17 @@ pub fn load_or_create_keys(data: &Path) -> Result<String, EmbeddedError> {
         .mode(0o700)
         .create(&folder);
     made.map_err(EmbeddedError::io("cannot make", &folder))?;
-    let ring = format!("e1:{}", STANDARD.encode(rand::random::<[u8; 32]>()));
+    let ring = format!("e1:{}", STANDARD.encode(new_key()));
     write_whole(&path, &ring).map_err(EmbeddedError::io("cannot write", &path))?;
     Ok(ring)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a key is drawn from the system's randomness"
+)]
+fn new_key() -> [u8; 32] {
+    rand::random()
 }
 
 /// Readable by us alone; whole or absent, also after a loss of power.
