@@ -50,6 +50,9 @@ enum Command {
     /// Look at records that were not sent.
     #[command(subcommand)]
     Spool(Spool),
+    /// Spool events that no hook reports: one JSON object a line on standard input.
+    #[command(hide = true)]
+    Record,
     /// Serve an agent host over standard input and output.
     Mcp,
     /// Take a report of an agent host from standard input.
@@ -138,6 +141,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Context => commands::read::context(&Client::here()),
         Command::Search(what) => commands::read::search(&Client::here(), what),
         Command::Show { id } => commands::read::show(&Client::here(), &id),
+        Command::Record => commands::record::record(&Client::here()),
         Command::Flush { background: false } => commands::flush::now(&Client::here()),
         Command::Status { short } => commands::status::status(&Client::here(), short),
         Command::Spool(what) => commands::status::spool(&Client::here(), what),

@@ -3,6 +3,7 @@
 pub mod flush;
 pub mod login;
 pub mod read;
+pub mod record;
 pub mod status;
 
 use std::io::Write;
