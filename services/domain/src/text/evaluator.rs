@@ -167,6 +167,17 @@ fn c037_c_and_its_namesakes_are_four_languages(#[case] query: &str, #[case] plac
     assert_eq!(found(&texts, query), [place]);
 }
 
+#[test]
+fn a_compound_beside_a_word_widens_nothing() {
+    let texts = [
+        "backoff of the pool",
+        "retry the count",
+        "backoff of retryCount",
+    ];
+    assert_eq!(found(&texts, "backoff retry_count"), [2]);
+    assert_eq!(found(&texts, "retry_count backoff"), [2]);
+}
+
 #[rstest]
 #[case("retryCount", "set retry_count to 3")]
 #[case("retry_count", "set retryCount to 3")]

@@ -67,7 +67,7 @@ impl SearchTerms {
     #[must_use]
     pub fn all(&self) -> String {
         let first = self.units.iter().take(MUST_MATCH);
-        Form::All(first.map(|unit| unit.must.clone()).collect()).render()
+        Form::all(first.map(|unit| unit.must.clone()).collect()).render()
     }
 
     /// Text that casts to a `tsquery` matched by records that hold any word of the query.
@@ -75,7 +75,7 @@ impl SearchTerms {
     #[must_use]
     pub fn any(&self) -> String {
         let hints = self.units.iter().flat_map(|unit| &unit.hints);
-        Form::Any(hints.cloned().map(Form::Term).collect()).render()
+        Form::any(hints.cloned().map(Form::Term).collect()).render()
     }
 }
 
@@ -88,7 +88,7 @@ fn run_unit(run: &[char]) -> Option<Unit> {
     };
     let pairs = distinct(pairs.into_iter().take(limits::QUERY_TERMS));
     Unit::of(
-        Form::All(pairs.iter().cloned().map(Form::Term).collect()),
+        Form::all(pairs.iter().cloned().map(Form::Term).collect()),
         pairs,
         is_stop(&text),
     )
@@ -115,10 +115,10 @@ fn name_unit(name: &Name) -> Option<Unit> {
 }
 
 fn path_unit(name: &Name, segments: &[Segment]) -> Option<Unit> {
-    let all = Form::All(segments.iter().filter_map(segment_form).collect());
+    let all = Form::all(segments.iter().filter_map(segment_form).collect());
     let whole = (segments.len() > 1).then(|| term(&name.whole())).flatten();
     let must = match whole {
-        Some(whole) => Form::Any(vec![Form::Term(whole), all]),
+        Some(whole) => Form::any(vec![Form::Term(whole), all]),
         None => all,
     };
     let hints = name
@@ -126,6 +126,8 @@ fn path_unit(name: &Name, segments: &[Segment]) -> Option<Unit> {
         .into_iter()
         .rev()
         .chain(segments.iter().flat_map(segment_hints));
+    let lone = segments.len() == 1;
+    let hints = hints.filter(|hint| lone || !says_little(hint));
     let hints = distinct(hints.filter_map(|hint| term(&hint)));
     Unit::of(must, hints, is_stop_name(segments))
 }
@@ -139,7 +141,7 @@ fn segment_form(segment: &Segment) -> Option<Form> {
     if segment.words.len() == 1 {
         return words.into_iter().next();
     }
-    Some(Form::Any(vec![Form::Term(whole), Form::All(words)]))
+    Some(Form::any(vec![Form::Term(whole), Form::all(words)]))
 }
 
 /// A compound is found joined, or by its parts: `retry_count` finds `retryCount` and the other
@@ -154,7 +156,7 @@ fn word_form(word: &Word) -> Option<Form> {
         .iter()
         .filter_map(|part| term(part))
         .map(Form::Term);
-    Some(Form::Any(vec![whole, Form::All(parts.collect())]))
+    Some(Form::any(vec![whole, Form::all(parts.collect())]))
 }
 
 /// Compounds first; parts that say little by themselves are no reason to look at a record.
@@ -219,6 +221,14 @@ impl Unit {
 }
 
 impl Form {
+    fn all(forms: Vec<Self>) -> Self {
+        single(forms).unwrap_or_else(Self::All)
+    }
+
+    fn any(forms: Vec<Self>) -> Self {
+        single(forms).unwrap_or_else(Self::Any)
+    }
+
     fn is_empty(&self) -> bool {
         match self {
             Self::Term(_) => false,
@@ -237,14 +247,23 @@ impl Form {
     }
 }
 
+/// The only form of a list, so that no sign of an inner form is taken for one of an outer form.
+fn single(mut forms: Vec<Form>) -> Result<Form, Vec<Form>> {
+    match forms.pop() {
+        Some(form) if forms.is_empty() => Ok(form),
+        last => {
+            forms.extend(last);
+            Err(forms)
+        }
+    }
+}
+
 fn join(forms: &[Form], sign: &str, out: &mut String) {
     let many = forms.len() > 1;
     let parts: Vec<String> = forms
         .iter()
         .map(|form| match form {
-            Form::All(inner) | Form::Any(inner) if many && inner.len() > 1 => {
-                format!("({})", form.render())
-            }
+            Form::All(_) | Form::Any(_) if many => format!("({})", form.render()),
             _ => form.render(),
         })
         .collect();
@@ -273,6 +292,16 @@ mod tests {
         "retry_count",
         "'retrycount' | ('retri' & 'count')",
         "'retrycount' | 'retri' | 'count'"
+    )]
+    #[case::compound_beside_a_word(
+        "backoff retry_count",
+        "'backoff' & ('retrycount' | ('retri' & 'count'))",
+        "'backoff' | 'retrycount' | 'retri' | 'count'"
+    )]
+    #[case::path(
+        "a/b/jwt.rs",
+        "'a/b/jwt.rs' | ('a' & 'b' & ('jwt.rs' | ('jwt' & 'rs')))",
+        "'a/b/jwt.rs' | 'b/jwt.rs' | 'jwt.rs' | 'jwt' | 'rs'"
     )]
     #[case::stop_words(
         "don't restart the workers",
