@@ -138,7 +138,10 @@ impl SystemTx {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the rows of this file prove their tenant")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the rows of this file prove their tenant"
+)]
 fn verified(key: i32, uuid: Uuid) -> TenantId {
     TenantId::verified(key, uuid)
 }

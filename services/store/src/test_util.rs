@@ -129,7 +129,10 @@ async fn twin(store: &Store, name: &str) -> Twin {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests find their database in the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests find their database in the environment"
+)]
 fn server() -> PgConnectOptions {
     let url = std::env::var("CAIRN_TEST_DATABASE_URL")
         .expect("CAIRN_TEST_DATABASE_URL is not set: run the tests with ./dev test");

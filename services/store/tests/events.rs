@@ -334,7 +334,7 @@ async fn a_wholly_private_turn_leaves_nothing_but_its_existence() {
 }
 
 #[tokio::test]
-async fn c027_both_sides_of_a_tool_use_come_back_byte_for_byte() {
+async fn both_sides_of_a_tool_use_come_back_byte_for_byte() {
     let db = TestDb::new().await;
     let twin = db.twins.0;
     let odd = "{\"n\":1e400,\"n\":12345678901234567890.10,\"s\":\"\\ud83d\"}";

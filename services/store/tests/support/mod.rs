@@ -10,10 +10,12 @@ use cairn_domain::hlc::Hlc;
 use cairn_domain::ids::{PrincipalId, ProjectId, RecordId};
 use cairn_domain::observation::{ObservationDraft, ObservationType};
 use cairn_domain::project::{ProjectKey, ProjectSet, Reader};
+use cairn_domain::scope::Scope;
 use cairn_domain::summary::SummaryDraft;
 use cairn_domain::tool_use::{Evidence, ToolUseDraft};
 use cairn_domain::work_state::WorkEntryDraft;
 use cairn_store::Store;
+use cairn_store::credentials::{KeyOwner, NewCredential};
 use cairn_store::events::{EventBatch, EventOutcome, Recorded};
 use cairn_store::test_util::{Twin, moment};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -211,4 +213,20 @@ pub fn ids(texts: &[&str]) -> Vec<RecordId> {
         .iter()
         .map(|text| text.parse().expect("a record id"))
         .collect()
+}
+
+/// A member's key that can read and write.
+pub fn credential(key_id: &str, owner: PrincipalId) -> NewCredential<'_> {
+    NewCredential {
+        key_id,
+        secret_hash: [5; 32],
+        name: "laptop",
+        owner: KeyOwner::Member(owner),
+        scopes: [Scope::MemoryRead, Scope::MemoryWrite]
+            .into_iter()
+            .collect(),
+        project: None,
+        expires_at: minute(100_000),
+        now: moment(),
+    }
 }

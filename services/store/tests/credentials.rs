@@ -1,0 +1,155 @@
+//! Tenants, members and keys: made inside a tenant, found across tenants.
+
+mod support;
+
+use cairn_domain::scope::{Role, Scope};
+use cairn_store::StoreError;
+use cairn_store::credentials::KeyOwner;
+use cairn_store::test_util::TestDb;
+use support::*;
+
+#[tokio::test]
+async fn a_key_is_found_across_tenants_with_whose_it_is() {
+    let db = TestDb::new().await;
+    let twin = db.twins.1;
+    record(&db.store, &twin, twin.owner, &[observation("x")]).await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let project = tx.find_projects("my-app").await.expect("find").remove(0);
+    let mut new = credential("abcdefgh2345", twin.member);
+    new.project = Some(project.id);
+    tx.insert_credential(&new).await.expect("a key");
+    tx.commit().await.expect("commit");
+
+    let mut system = db.store.system("test").await.expect("begin");
+    assert_eq!(
+        system.find_credential("nosuchkey").await.expect("find"),
+        None
+    );
+    let found = system.find_credential("abcdefgh2345").await;
+    let found = found.expect("find").expect("there");
+    assert_eq!(found.tenant, twin.tenant);
+    assert_eq!(found.principal, twin.member);
+    assert_eq!(found.principal_name, "ben");
+    assert_eq!((found.role, found.is_service), (Some(Role::Member), false));
+    assert_eq!(found.secret_hash, [5; 32]);
+    assert_eq!(found.scopes.names(), ["memory:read", "memory:write"]);
+    assert_eq!(found.project, Some(project));
+    assert_eq!(found.expires_at, minute(100_000));
+    assert!(!found.revoked && !found.member_removed);
+}
+
+#[tokio::test]
+async fn a_service_key_is_a_principal_of_its_own() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let mut new = credential("servicekey22", twin.owner);
+    new.owner = KeyOwner::Service;
+    new.scopes = [Scope::MemoryRead].into_iter().collect();
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    tx.insert_credential(&new).await.expect("a key");
+    tx.commit().await.expect("commit");
+    let mut system = db.store.system("test").await.expect("begin");
+    let found = system.find_credential("servicekey22").await;
+    let found = found.expect("find").expect("there");
+    assert_eq!(found.principal_name, "key:servicekey22");
+    assert_eq!((found.role, found.is_service), (None, true));
+    // What it writes is its own.
+    record(&db.store, &twin, found.principal, &[observation("x")]).await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let read = tx.get_records(&ids(&["1"]), &reader(twin.owner)).await;
+    assert_eq!(read.expect("read")[0].row.author, "key:servicekey22");
+}
+
+#[tokio::test]
+async fn revoking_is_for_good_and_removal_shows() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    tx.insert_credential(&credential("abcdefgh2345", twin.member))
+        .await
+        .expect("a key");
+    for _ in 0..2 {
+        let revoked = tx.revoke_credential("abcdefgh2345", minute(1)).await;
+        assert!(revoked.expect("answered"));
+    }
+    assert!(
+        !tx.revoke_credential("nosuchkey", minute(1))
+            .await
+            .expect("answered")
+    );
+    tx.commit().await.expect("commit");
+    let mut admin = db.admin().await;
+    sqlx::query("update members set removed_at = now() where principal_id = $1")
+        .bind(twin.member.key)
+        .execute(&mut admin)
+        .await
+        .expect("removed");
+    let mut system = db.store.system("test").await.expect("begin");
+    let found = system.find_credential("abcdefgh2345").await;
+    let found = found.expect("find").expect("there");
+    assert!(found.revoked && found.member_removed);
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    assert_eq!(tx.find_member("ben").await.expect("find"), None);
+    // Written down once, with the change that it records.
+    let actions: Vec<String> =
+        sqlx::query_scalar("select action from audit where tenant_id = $1 order by audit_id")
+            .bind(twin.tenant.key())
+            .fetch_all(&mut admin)
+            .await
+            .expect("lines");
+    assert_eq!(
+        actions,
+        ["tenant.create", "member.add", "key.create", "key.revoke"]
+    );
+}
+
+#[tokio::test]
+async fn last_use_is_kept_to_the_hour() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    tx.insert_credential(&credential("abcdefgh2345", twin.owner))
+        .await
+        .expect("a key");
+    tx.commit().await.expect("commit");
+    let mut system = db.store.system("test").await.expect("begin");
+    let found = system.find_credential("abcdefgh2345").await;
+    let key = found.expect("find").expect("there").credential;
+    for (used, kept) in [(90, 60), (61, 60), (10, 60), (125, 120)] {
+        let start = minute(0).timestamp() / 3_600 * 3_600;
+        let hour = |minutes: i64| {
+            chrono::DateTime::from_timestamp(start + minutes * 60, 0).expect("an instant")
+        };
+        let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+        tx.touch_credential(key, hour(used)).await.expect("touched");
+        tx.commit().await.expect("commit");
+        let last: chrono::DateTime<chrono::Utc> =
+            sqlx::query_scalar("select last_used_at from credentials")
+                .fetch_one(&mut db.admin().await)
+                .await
+                .expect("a time");
+        assert_eq!(last, hour(kept));
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_one_tenants_and_a_handle_one_members() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let mut system = db.store.system("test").await.expect("begin");
+    let taken = system.create_tenant("acme", "eve").await;
+    assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
+    let mut system = db.store.system("test").await.expect("begin");
+    assert_eq!(
+        system.find_tenant("acme").await.expect("find"),
+        Some(twin.tenant)
+    );
+    assert_eq!(system.find_tenant("nobody").await.expect("find"), None);
+    let listed = system.list_tenants(1).await.expect("list");
+    assert_eq!((listed.len(), listed[0].name.as_str()), (1, "acme"));
+
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    assert_eq!(tx.find_member("ada").await.expect("find"), Some(twin.owner));
+    let taken = tx.insert_member("ada", None, Role::Reader, minute(0)).await;
+    assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
+}

@@ -1,0 +1,313 @@
+//! Two tenants alike: every call of one, with everything it could know of the other, shows and
+//! changes nothing of the other.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use cairn_domain::project::Project;
+use cairn_domain::scope::Role;
+use cairn_domain::text::terms;
+use cairn_store::StoreError;
+use cairn_store::context::ContextPick;
+use cairn_store::credentials::KeyOwner;
+use cairn_store::events::{EventOutcome, EventStatus};
+use cairn_store::jobs::{JobKind, NewJob};
+use cairn_store::records::Deleted;
+use cairn_store::test_util::{TestDb, Twin};
+use sqlx::PgConnection;
+use support::*;
+use uuid::Uuid;
+
+/// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
+const COVERED: [&str; 19] = [
+    "check_events",
+    "commit",
+    "context",
+    "delete_record",
+    "enqueue",
+    "find_member",
+    "find_projects",
+    "get_project_family",
+    "get_records",
+    "get_tenant_name",
+    "insert_credential",
+    "insert_member",
+    "list_projects",
+    "record_events",
+    "revoke_credential",
+    "search_index",
+    "timeline",
+    "touch_credential",
+    "tenant",
+];
+
+#[test]
+fn no_method_is_left_out() {
+    let mut found = BTreeSet::new();
+    methods(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    );
+    assert_eq!(
+        found,
+        COVERED.iter().map(|name| (*name).to_owned()).collect()
+    );
+}
+
+/// Public methods in `impl TenantTx` blocks below a folder.
+fn methods(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).expect("the sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            methods(&path, found);
+            continue;
+        }
+        let source = std::fs::read_to_string(&path).expect("a source");
+        let mut inside = false;
+        for line in source.lines() {
+            inside = match line {
+                "impl TenantTx {" => true,
+                "}" => false,
+                _ => inside,
+            };
+            let declared = line
+                .strip_prefix("    pub async fn ")
+                .or_else(|| line.strip_prefix("    pub const fn "))
+                .or_else(|| line.strip_prefix("    pub fn "));
+            if let (true, Some(declared)) = (inside, declared) {
+                let name = declared.split(['(', '<']).next().expect("a name");
+                found.insert(name.to_owned());
+            }
+        }
+    }
+}
+
+/// The second twin, with content of its own beside what both have, and all its names.
+struct Other {
+    twin: Twin,
+    project: Project,
+    session: Uuid,
+    event: Uuid,
+    key: Uuid,
+}
+
+#[tokio::test]
+async fn reads_show_nothing_of_the_other_tenant() {
+    let db = TestDb::new().await;
+    let (me, other) = fill(&db).await;
+    let all = reader(me.owner);
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    assert_eq!(tx.tenant(), me.tenant);
+    assert_eq!(tx.get_tenant_name().await.expect("a name"), "acme");
+
+    assert_eq!(tx.find_member("zoe").await.expect("find"), None);
+    for text in [
+        other.project.id.uuid.to_string(),
+        other.project.key.clone(),
+        other.project.name.clone(),
+    ] {
+        assert_eq!(tx.find_projects(&text).await.expect("find"), [], "{text}");
+    }
+    let names: Vec<String> = tx
+        .list_projects()
+        .await
+        .expect("list")
+        .into_iter()
+        .map(|project| project.name)
+        .collect();
+    assert_eq!(names, ["my-app"]);
+    let family = tx.get_project_family(other.project.id).await;
+    assert_eq!(family.expect("family"), []);
+
+    let checked = tx.check_events(&[other.event], me.owner).await;
+    assert_eq!(checked.expect("checked")[0].status, EventStatus::Unknown);
+    // Even as the other's principal, by number.
+    let checked = tx.check_events(&[other.event], other.twin.owner).await;
+    assert_eq!(checked.expect("checked")[0].status, EventStatus::Unknown);
+
+    let query = terms("umbra");
+    for who in [me.owner, other.twin.owner] {
+        for reader in [reader(who), reader_of(who, &[other.project.id])] {
+            let rows = tx.search_index(&query, &reader, 20).await.expect("search");
+            assert_eq!(rows, []);
+        }
+    }
+    let common = tx.search_index(&terms("common"), &all, 20).await;
+    assert_eq!(common.expect("search").len(), 1);
+
+    // Numbers that only the other tenant has.
+    let theirs = ids(&["2", "S1", "P1"]);
+    assert_eq!(tx.get_records(&theirs, &all).await.expect("read"), []);
+    let timelines = tx.timeline(&theirs, 3, 3, &all).await.expect("timeline");
+    assert!(timelines.iter().all(Vec::is_empty));
+    // Numbers that both have: mine, and nothing around it.
+    let mine = tx.timeline(&ids(&["1"]), 3, 3, &all).await.expect("mine");
+    assert_eq!(mine[0].len(), 1);
+    let pick = ContextPick {
+        observations: 50,
+        summaries: 10,
+        ..ContextPick::default()
+    };
+    let context = tx.context(&[other.project.id], &all, &pick).await;
+    assert_eq!(context.expect("context"), Default::default());
+    tx.commit().await.expect("commit");
+}
+
+#[tokio::test]
+async fn writes_change_nothing_of_the_other_tenant() {
+    let db = TestDb::new().await;
+    let (me, other) = fill(&db).await;
+    let mut admin = db.admin().await;
+    let before = contents(&mut admin, &other.twin).await;
+
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    let mut same_id = observation("mine now");
+    same_id.event_id = other.event;
+    let recorded = tx
+        .record_events(&batch(me.owner, &[same_id]))
+        .await
+        .expect("recorded");
+    assert_eq!(
+        recorded.outcomes,
+        [EventOutcome::Stored {
+            id: Some("2".to_owned())
+        }]
+    );
+    for id in ids(&["3", "S1", "P1"]) {
+        let deleted = tx.delete_record(id, me.owner, true, minute(1)).await;
+        assert_eq!(deleted.expect("answered"), Deleted::NotFound);
+    }
+    tx.insert_member("zoe", None, Role::Reader, minute(1))
+        .await
+        .expect("a handle of both");
+    assert!(
+        !tx.revoke_credential("umbrakey", minute(1))
+            .await
+            .expect("answered")
+    );
+    tx.touch_credential(other.key, minute(1))
+        .await
+        .expect("nothing to touch");
+    tx.enqueue(NewJob {
+        kind: JobKind::Observe,
+        payload: serde_json::json!({}),
+        session: Some(other.session),
+        run_after: minute(1),
+    })
+    .await
+    .expect("queued");
+    tx.commit().await.expect("commit");
+
+    assert_eq!(contents(&mut admin, &other.twin).await, before);
+    let strays: i64 = sqlx::query_scalar(
+        "select count(*) from jobs where tenant_id = $1 and session_id is not null",
+    )
+    .bind(me.tenant.key())
+    .fetch_one(&mut admin)
+    .await
+    .expect("a count");
+    assert_eq!(strays, 0);
+}
+
+#[tokio::test]
+async fn a_key_can_name_nothing_of_the_other_tenant() {
+    let db = TestDb::new().await;
+    let (me, other) = fill(&db).await;
+    let mut taken = credential("umbrakey", me.owner);
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    let refused = tx.insert_credential(&taken).await.expect_err("taken");
+    assert!(matches!(refused, StoreError::Conflict(_)), "{refused:?}");
+
+    taken.key_id = "acmekey";
+    taken.project = Some(other.project.id);
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    tx.insert_credential(&taken)
+        .await
+        .expect_err("another tenant's project");
+
+    taken.project = None;
+    taken.owner = KeyOwner::Member(other.twin.owner);
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    tx.insert_credential(&taken)
+        .await
+        .expect_err("another tenant's member");
+}
+
+async fn fill(db: &TestDb) -> (Twin, Other) {
+    let (me, twin) = db.twins;
+    record(&db.store, &me, me.owner, &[observation("common")]).await;
+    let theirs = [
+        observation("common"),
+        in_project("umbra", observation("umbra secret")),
+        in_project("umbra", summary("umbra summary")),
+        in_project("umbra", prompt("umbra prompt")),
+        in_project("umbra", observation("umbra again")),
+    ];
+    record(&db.store, &twin, twin.owner, &theirs).await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    tx.insert_member("zoe", None, Role::Member, minute(0))
+        .await
+        .expect("a member");
+    tx.insert_credential(&credential("umbrakey", twin.owner))
+        .await
+        .expect("a key");
+    let project = tx.find_projects("umbra").await.expect("find").remove(0);
+    tx.commit().await.expect("commit");
+    let mut admin = db.admin().await;
+    let session = scalar(
+        &mut admin,
+        "select uid from sessions where tenant_id = $1 and project_id
+         = (select project_id from projects where tenant_id = $1 and name = 'umbra')",
+        &twin,
+    )
+    .await;
+    let key = scalar(
+        &mut admin,
+        "select uid from credentials where tenant_id = $1",
+        &twin,
+    )
+    .await;
+    let other = Other {
+        twin,
+        project,
+        session,
+        event: theirs[1].event_id,
+        key,
+    };
+    (me, other)
+}
+
+async fn scalar(admin: &mut PgConnection, sql: &'static str, twin: &Twin) -> Uuid {
+    sqlx::query_scalar(sql)
+        .bind(twin.tenant.key())
+        .fetch_one(admin)
+        .await
+        .expect("a value")
+}
+
+/// Every row of a tenant, in every table, as text.
+async fn contents(admin: &mut PgConnection, twin: &Twin) -> Vec<String> {
+    let tables: Vec<String> = sqlx::query_scalar(
+        "select relname::text from pg_class
+         where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+           and not relispartition and relname <> '_sqlx_migrations' order by 1",
+    )
+    .fetch_all(&mut *admin)
+    .await
+    .expect("tables");
+    let mut contents = Vec::new();
+    for table in tables {
+        let rows = format!("select '{table} ' || t::text from {table} t where tenant_id = $1");
+        let rows: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(rows))
+            .bind(twin.tenant.key())
+            .fetch_all(&mut *admin)
+            .await
+            .expect("rows");
+        contents.extend(rows);
+    }
+    contents.sort();
+    assert!(contents.len() > 10);
+    contents
+}
