@@ -1,18 +1,7 @@
 //! Text of records made safe to print: one line where one line is due, nothing at the margin
 //! that could pass for structure, no tag that a host would obey (contract 7.6).
 
-/// Names of the tags that wrap injected or private text (contract 4.4), longer names first where
-/// one begins another.
-const WRAPPERS: [&str; 8] = [
-    "private",
-    "cairn-context",
-    "claude-mem-context",
-    "memory-context",
-    "system-reminder",
-    "system_instruction",
-    "system-instruction",
-    "persisted-output",
-];
+use crate::wrapper_tags::{HOSTS, PRIVATE};
 
 /// A text as one line: control characters and line ends become one space, the ends are trimmed,
 /// wrapper tags are defused.
@@ -80,7 +69,7 @@ pub fn defused(text: &str) -> String {
 /// Whether what follows a `<` makes it a wrapper tag; white space and a slash may come between.
 fn opens_wrapper(after: &str) -> bool {
     let name = after.trim_start_matches(|c: char| c == '/' || c.is_whitespace());
-    WRAPPERS.iter().any(|wrapper| {
+    PRIVATE.iter().chain(HOSTS).any(|wrapper| {
         let head = name.get(..wrapper.len());
         let ends =
             |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || "-_".contains(c));

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// The tag whose content goes even when nobody closed it.
-const PRIVATE: &[&str] = &["private"];
+pub(crate) const PRIVATE: &[&str] = &["private"];
 
 /// Tags that hosts and memory products write around text of their own.
-const HOSTS: &[&str] = &[
+pub(crate) const HOSTS: &[&str] = &[
     "cairn-context",
     "claude-mem-context",
     "memory-context",

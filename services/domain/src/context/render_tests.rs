@@ -1,3 +1,5 @@
+//! Tests of the context index: the golden sample, days by the reader's clock, switches.
+
 use rstest::rstest;
 
 use super::*;

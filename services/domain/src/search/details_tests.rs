@@ -1,3 +1,5 @@
+//! Tests of records as text: cuts, parts, lists, hostile content.
+
 use rstest::rstest;
 
 use super::super::render::render_selection;

@@ -1,3 +1,5 @@
+//! Tests of the state machine: each check alone, and all of them in their order.
+
 use chrono::TimeDelta;
 use proptest::prelude::*;
 use rstest::rstest;

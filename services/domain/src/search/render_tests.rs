@@ -1,3 +1,5 @@
+//! Tests of the texts of the steps, and records for the tests of details.
+
 use chrono::{DateTime, Utc};
 use rstest::rstest;
 use uuid::Uuid;
