@@ -62,7 +62,12 @@ pub fn last_used(dirs: &Dirs) -> Option<String> {
 ///
 /// # Errors
 /// [`Failure::CannotWrite`].
-pub fn save(dirs: &Dirs, service: &str, key: &str, me: &cairn_wire::auth::Me) -> Result<(), Failure> {
+pub fn save(
+    dirs: &Dirs,
+    service: &str,
+    key: &str,
+    me: &cairn_wire::auth::Me,
+) -> Result<(), Failure> {
     let mut credentials = load(dirs);
     credentials.last_used = Some(service.to_owned());
     let entry = Entry {
@@ -90,7 +95,9 @@ pub fn remove(dirs: &Dirs, service: &str) -> Result<bool, Failure> {
 /// The form of a key: `cairn_<12 of a-z2-7>_<43 letters and digits>`.
 #[must_use]
 pub fn is_key(text: &str) -> bool {
-    let Some((id, secret)) = text.strip_prefix("cairn_").and_then(|rest| rest.split_once('_'))
+    let Some((id, secret)) = text
+        .strip_prefix("cairn_")
+        .and_then(|rest| rest.split_once('_'))
     else {
         return false;
     };
@@ -121,7 +128,13 @@ mod tests {
     fn a_key_is_known_by_its_form() {
         let good = format!("cairn_abcdefghij27_{}", "A0z".repeat(15)[..43].to_owned());
         assert!(is_key(&good));
-        for bad in ["", "cairn_", "cairn_abcdefghij27_short", &good[1..], &good.replace('j', "1")] {
+        for bad in [
+            "",
+            "cairn_",
+            "cairn_abcdefghij27_short",
+            &good[1..],
+            &good.replace('j', "1"),
+        ] {
             assert!(!is_key(bad), "{bad}");
         }
     }

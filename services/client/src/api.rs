@@ -28,7 +28,13 @@ impl Api {
     ///
     /// # Errors
     /// [`Failure::Failed`] if this machine cannot make connections at all.
-    pub fn new(service: &str, account: Option<&Account>, deadline: Duration) -> Result<Self, Failure> {
+    pub fn new(
+        service: &str,
+        account: Option<&Account>,
+        deadline: Duration,
+    ) -> Result<Self, Failure> {
+        // Fails only if it was done before, by an earlier client of this process.
+        drop(rustls::crypto::ring::default_provider().install_default());
         let mut builder = Client::builder()
             .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(deadline.min(Duration::from_secs(3)))
@@ -40,7 +46,8 @@ impl Api {
             builder = builder.tls_certs_only([]).no_proxy();
         }
         let client = builder.build();
-        let client = client.map_err(|e| Failure::Failed(format!("no connection can be made: {e}")))?;
+        let client =
+            client.map_err(|e| Failure::Failed(format!("no connection can be made: {e}")))?;
         Ok(Self {
             client,
             service: service.to_owned(),
@@ -63,8 +70,12 @@ impl Api {
 
     /// A POST of JSON to `path`.
     pub fn post(&self, path: &str, body: Vec<u8>) -> RequestBuilder {
-        let request = self.client.post(format!("{}{path}", self.service)).body(body);
-        self.prepare(request).header(CONTENT_TYPE, "application/json")
+        let request = self
+            .client
+            .post(format!("{}{path}", self.service))
+            .body(body);
+        self.prepare(request)
+            .header(CONTENT_TYPE, "application/json")
     }
 
     fn prepare(&self, mut request: RequestBuilder) -> RequestBuilder {
@@ -85,7 +96,11 @@ impl Api {
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         let text = response.text().await.map_err(unreachable)?;
-        if status.is_success() { Ok(text) } else { Err(Failure::of(read_problem(status, &text))) }
+        if status.is_success() {
+            Ok(text)
+        } else {
+            Err(Failure::of(read_problem(status, &text)))
+        }
     }
 
     /// Sends a request and reads the answer's JSON.
@@ -96,7 +111,9 @@ impl Api {
         &self,
         request: RequestBuilder,
     ) -> Result<T, Failure> {
-        let text = self.text(request.header(ACCEPT, "application/json")).await?;
+        let text = self
+            .text(request.header(ACCEPT, "application/json"))
+            .await?;
         serde_json::from_str(&text)
             .map_err(|e| Failure::Failed(format!("the service's answer cannot be read: {e}")))
     }
@@ -107,7 +124,11 @@ impl Service for Api {
         if self.key.is_none() {
             return stopped(Trouble::SignIn, "not signed in".to_owned(), None);
         }
-        let response = self.post("/v1/events", body).timeout(BATCH_TIME).send().await;
+        let response = self
+            .post("/v1/events", body)
+            .timeout(BATCH_TIME)
+            .send()
+            .await;
         match response {
             Ok(response) => read_delivery(response).await,
             Err(e) => stopped(Trouble::Away, plain_error(&e), None),
@@ -213,7 +234,9 @@ pub fn percent_encode(text: &str) -> String {
 /// # Errors
 /// [`Failure::Failed`] if the system gives no event queue; else what the calls end with.
 pub fn block_on<T>(calls: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|e| Failure::Failed(format!("no event queue: {e}")))?;
     let result = runtime.block_on(calls);
     // Name resolution runs on threads that may hang; nobody waits for them.

@@ -59,7 +59,10 @@ impl Blob {
     fn marker(&self, json: &str) -> String {
         let text = json[self.base64.clone()].replace('\\', "");
         let bytes = decode(&text).unwrap_or_else(|| text.into_bytes());
-        let media = self.media.as_deref().filter(|m| m.len() <= 100 && is_plain(m));
+        let media = self
+            .media
+            .as_deref()
+            .filter(|m| m.len() <= 100 && is_plain(m));
         let media = media.unwrap_or("application/octet-stream");
         let kind = match media.split('/').next() {
             Some(kind @ ("image" | "audio")) => kind,
@@ -69,7 +72,11 @@ impl Blob {
             },
         };
         let digest = crate::state::hex(&Sha256::digest(&bytes));
-        format!("[{kind} {media} {} bytes sha256:{}]", bytes.len(), &digest[..16])
+        format!(
+            "[{kind} {media} {} bytes sha256:{}]",
+            bytes.len(),
+            &digest[..16]
+        )
     }
 }
 
@@ -101,7 +108,8 @@ impl Walk {
                         return;
                     };
                     at = span.end;
-                    let is_key = bytes[at..].iter().find(|b| !b.is_ascii_whitespace()) == Some(&b':');
+                    let is_key =
+                        bytes[at..].iter().find(|b| !b.is_ascii_whitespace()) == Some(&b':');
                     self.string(json, span, is_key);
                     continue;
                 }
@@ -161,7 +169,13 @@ impl Walk {
                     span: start..from,
                     base64: base64..from,
                     kind: None,
-                    media: Some(head[5..comma].split(';').next().unwrap_or_default().to_owned()),
+                    media: Some(
+                        head[5..comma]
+                            .split(';')
+                            .next()
+                            .unwrap_or_default()
+                            .to_owned(),
+                    ),
                 });
             }
         }
@@ -211,11 +225,18 @@ fn base64_length(text: &str) -> usize {
 }
 
 fn is_plain(media: &str) -> bool {
-    media.contains('/') && media.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\')
+    media.contains('/')
+        && media
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\')
 }
 
 fn decode(text: &str) -> Option<Vec<u8>> {
-    let alphabet = if text.contains(['-', '_']) { &alphabet::URL_SAFE } else { &alphabet::STANDARD };
+    let alphabet = if text.contains(['-', '_']) {
+        &alphabet::URL_SAFE
+    } else {
+        &alphabet::STANDARD
+    };
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
         .with_decode_allow_trailing_bits(true);
@@ -240,7 +261,10 @@ mod tests {
     fn c015_a_picture_becomes_a_marker(#[case] json: &str) {
         let digest = crate::state::hex(&Sha256::digest("ABC".repeat(400)));
         let marker = format!("[image image/png 1200 bytes sha256:{}]", &digest[..16]);
-        assert_eq!(mark(&json.replace('@', &picture())), json.replace('@', &marker));
+        assert_eq!(
+            mark(&json.replace('@', &picture())),
+            json.replace('@', &marker)
+        );
     }
 
     #[test]

@@ -38,7 +38,9 @@ impl Dirs {
         let home = variable("HOME").map_or_else(env::temp_dir, PathBuf::from);
         let place = |name: &str, default: &str| {
             // XDG: a relative path is to be ignored.
-            let given = variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
+            let given = variable(name)
+                .map(PathBuf::from)
+                .filter(|p| p.is_absolute());
             given.unwrap_or_else(|| home.join(default)).join("cairn")
         };
         Self {
@@ -113,7 +115,9 @@ impl Settings {
         let mut layers = Layers::default();
         if let Some(root) = root {
             layers.project = layers.read(&root.join(".cairn/config.toml"));
-            layers.project.retain(|name, _| !NEVER_FROM_PROJECT.contains(&name));
+            layers
+                .project
+                .retain(|name, _| !NEVER_FROM_PROJECT.contains(&name));
         }
         layers.user = layers.read(&dirs.config.join("config.toml"));
         let url = layers.parsed("url", "an http or https address", |text| parse_url(&text));
@@ -121,12 +125,20 @@ impl Settings {
             url: url.or_else(|| crate::account::last_used(dirs)),
             // A key belongs in the environment or in the credentials file, never in settings.
             api_key: variable("CAIRN_API_KEY"),
-            capture: layers.parsed("capture", "true or false", parse_bool).unwrap_or(true),
+            capture: layers
+                .parsed("capture", "true or false", parse_bool)
+                .unwrap_or(true),
             visibility: layers
-                .parsed("visibility", "team or private", |text| Visibility::from_name(&text))
+                .parsed("visibility", "team or private", |text| {
+                    Visibility::from_name(&text)
+                })
                 .unwrap_or_default(),
             exclude: layers.find("exclude").map(split).unwrap_or_default(),
-            skip_tools: split(layers.find("skip_tools").unwrap_or_else(|| SKIP_TOOLS.to_owned())),
+            skip_tools: split(
+                layers
+                    .find("skip_tools")
+                    .unwrap_or_else(|| SKIP_TOOLS.to_owned()),
+            ),
             context_limit: layers
                 .parsed("context_limit", "4000 to 10000", |text| {
                     let range = 4_000..=limits::CONTEXT_UNITS;
@@ -168,20 +180,29 @@ impl Layers {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return toml::Table::new(),
             Err(e) => {
-                self.warnings.push(format!("{}: {e}; using defaults", path.display()));
+                self.warnings
+                    .push(format!("{}: {e}; using defaults", path.display()));
                 return toml::Table::new();
             }
         };
-        text.trim_start_matches('\u{feff}').parse().unwrap_or_else(|_| {
-            let path = path.display();
-            self.warnings.push(format!("{path} is not valid TOML; using defaults"));
-            toml::Table::new()
-        })
+        text.trim_start_matches('\u{feff}')
+            .parse()
+            .unwrap_or_else(|_| {
+                let path = path.display();
+                self.warnings
+                    .push(format!("{path} is not valid TOML; using defaults"));
+                toml::Table::new()
+            })
     }
 
     fn find(&self, name: &str) -> Option<String> {
         let from_env = variable(&format!("CAIRN_{}", name.to_uppercase()));
-        let from_files = || self.project.get(name).or_else(|| self.user.get(name)).map(plain);
+        let from_files = || {
+            self.project
+                .get(name)
+                .or_else(|| self.user.get(name))
+                .map(plain)
+        };
         from_env.or_else(from_files)
     }
 
@@ -195,7 +216,8 @@ impl Layers {
         if value.is_none() {
             // The value itself is not repeated: it may be a secret in the wrong place.
             let name = name.to_uppercase();
-            self.warnings.push(format!("CAIRN_{name} must be {allowed}; using the default"));
+            self.warnings
+                .push(format!("CAIRN_{name} must be {allowed}; using the default"));
         }
         value
     }
@@ -214,7 +236,10 @@ fn plain(value: &toml::Value) -> String {
 }
 
 fn split(list: String) -> Vec<String> {
-    let items = list.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let items = list
+        .split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty());
     items.map(str::to_owned).collect()
 }
 
@@ -250,8 +275,17 @@ mod tests {
 
     #[test]
     fn an_address_has_one_spelling() {
-        assert_eq!(parse_url("https://m.example/ "), Some("https://m.example".to_owned()));
-        for bad in ["m.example", "ftp://m.example", "https://u:p@m.example", "https://m/?a=1", ""] {
+        assert_eq!(
+            parse_url("https://m.example/ "),
+            Some("https://m.example".to_owned())
+        );
+        for bad in [
+            "m.example",
+            "ftp://m.example",
+            "https://u:p@m.example",
+            "https://m/?a=1",
+            "",
+        ] {
             assert_eq!(parse_url(bad), None, "{bad}");
         }
     }

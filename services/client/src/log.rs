@@ -22,6 +22,10 @@ pub fn line(dirs: &Dirs, text: &str) {
     let now = cairn_wire::time::text(Utc::now());
     let line = format!("{now} {}\n", text.replace('\n', " "));
     drop(files::make_private_dir(&dirs.state).and_then(|()| {
-        files::private().create(true).append(true).open(&path)?.write_all(line.as_bytes())
+        files::private()
+            .create(true)
+            .append(true)
+            .open(&path)?
+            .write_all(line.as_bytes())
     }));
 }

@@ -25,8 +25,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     quiet_panics();
-    let args: Vec<String> =
-        std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let args: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
     if args.first().is_some_and(|command| command == "hook") {
         // Whatever happens in a hook, the agent goes on: the status is always 0.
         drop(std::panic::catch_unwind(|| hooks::run(&args[1..])));
@@ -39,6 +41,9 @@ fn main() -> ExitCode {
 fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        drop(writeln!(std::io::stderr(), "cairn: a fault of this program at {place}"));
+        drop(writeln!(
+            std::io::stderr(),
+            "cairn: a fault of this program at {place}"
+        ));
     }));
 }

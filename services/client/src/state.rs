@@ -82,7 +82,9 @@ fn prune_folder(folder: &Path) {
     };
     for entry in entries.flatten() {
         let age = entry.metadata().and_then(|data| data.modified());
-        let age = age.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+        let age = age
+            .ok()
+            .and_then(|at| SystemTime::now().duration_since(at).ok());
         if age.is_some_and(|age| age > MARK_LIFE) {
             drop(fs::remove_file(entry.path()));
         }

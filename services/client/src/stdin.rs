@@ -83,7 +83,11 @@ impl Scan {
         let start = match self.start {
             Some(start) => start,
             None => {
-                let lead = if bytes.starts_with(MARK) { MARK.len() } else { 0 };
+                let lead = if bytes.starts_with(MARK) {
+                    MARK.len()
+                } else {
+                    0
+                };
                 let start = lead + bytes[lead..].iter().position(|b| *b == b'{')?;
                 self.start = Some(start);
                 self.at = start;

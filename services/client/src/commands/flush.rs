@@ -26,7 +26,10 @@ pub fn now(client: &Client) -> Result<(), Failure> {
         return Ok(());
     };
     if outcome.sent > 0 || outcome.set_aside > 0 || outcome.stop.is_none() {
-        say(&format!("Sent {}, set aside {}.", outcome.sent, outcome.set_aside));
+        say(&format!(
+            "Sent {}, set aside {}.",
+            outcome.sent, outcome.set_aside
+        ));
     }
     match outcome.stop {
         Some(stop) => Err(failure(stop)),
@@ -76,9 +79,7 @@ fn flush(dirs: &Dirs, settings: &Settings, by_hand: bool) -> Result<Option<Outco
     let mut total = Outcome::default();
     loop {
         let flusher = Flusher::new(dirs, settings, spool.clone())?;
-        api::block_on(async {
-            flusher.run(&mut total, by_hand).await.map_err(to_failure)
-        })?;
+        api::block_on(async { flusher.run(&mut total, by_hand).await.map_err(to_failure) })?;
         // A hook that found the lock held relies on one more look after its end.
         drop(lock);
         if total.stop.is_some() || flusher.is_done() {
@@ -140,7 +141,10 @@ impl<'a> Flusher<'a> {
             pace.note(&outcome, Utc::now());
             pace.save(self.dirs);
             self.retry_refused_by_older(&outcome)?;
-            let busy = outcome.stop.as_ref().is_some_and(|stop| stop.trouble == Trouble::Busy);
+            let busy = outcome
+                .stop
+                .as_ref()
+                .is_some_and(|stop| stop.trouble == Trouble::Busy);
             total.sent += outcome.sent;
             total.set_aside += outcome.set_aside;
             total.stop = outcome.stop;
@@ -156,7 +160,8 @@ impl<'a> Flusher<'a> {
             return Ok(());
         };
         let grown = |old: &Option<String>| {
-            old.as_deref().is_none_or(|old| numbers(version) > numbers(old))
+            old.as_deref()
+                .is_none_or(|old| numbers(version) > numbers(old))
         };
         self.spool.put_back(|entry| {
             entry.code.as_deref() == Some("unsupported_kind") && grown(&entry.version)

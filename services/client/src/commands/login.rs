@@ -36,7 +36,10 @@ pub fn login(client: &Client, how: &Login) -> Result<(), Failure> {
     let api = Api::new(&service, Some(&account), DEADLINE)?;
     let me: Me = api::block_on(api.json(api.get("/v1/me")))?;
     account::save(&client.dirs, &service, key, &me)?;
-    say(&format!("Signed in to {service} as {} of {}.", me.handle, me.tenant));
+    say(&format!(
+        "Signed in to {service} as {} of {}.",
+        me.handle, me.tenant
+    ));
     if client.settings.api_key.is_some() {
         say("CAIRN_API_KEY is set and goes before this key.");
     }
@@ -47,7 +50,9 @@ pub fn login(client: &Client, how: &Login) -> Result<(), Failure> {
 pub fn logout(client: &Client) -> Result<(), Failure> {
     let service = client.settings.service()?;
     match account::remove(&client.dirs, service)? {
-        true => say(&format!("Signed out of {service}. The key itself stays valid.")),
+        true => say(&format!(
+            "Signed out of {service}. The key itself stays valid."
+        )),
         false => say(&format!("There was no key for {service}.")),
     }
     if client.settings.api_key.is_some() {

@@ -38,7 +38,9 @@ pub fn search(client: &Client, what: Search) -> Result<(), Failure> {
     let answer: MemSearchAnswer = api::block_on(api.json(api.post("/v1/mem-search", body)))?;
     say(&answer.text);
     if let Some(cursor) = &answer.continuation {
-        say(&format!("\nHere: cairn search --continue {cursor} --select <ids>"));
+        say(&format!(
+            "\nHere: cairn search --continue {cursor} --select <ids>"
+        ));
     }
     Ok(())
 }
@@ -46,7 +48,9 @@ pub fn search(client: &Client, what: Search) -> Result<(), Failure> {
 /// Prints one record.
 pub fn show(client: &Client, id: &str) -> Result<(), Failure> {
     let id: RecordId = id.parse().map_err(|_| {
-        Failure::Usage(format!("{id:?} is no id: give a number, S and a number, or P and a number"))
+        Failure::Usage(format!(
+            "{id:?} is no id: give a number, S and a number, or P and a number"
+        ))
     })?;
     let noun = match id.kind {
         RecordKind::Observation => "observations",
@@ -108,10 +112,15 @@ fn summary_lines(summary: &SummaryFields) -> Vec<String> {
         ("Next steps", &summary.next_steps),
         ("Notes", &summary.notes),
     ];
-    labelled(fields.into_iter().map(|(label, text)| (label, text.clone())))
+    labelled(
+        fields
+            .into_iter()
+            .map(|(label, text)| (label, text.clone())),
+    )
 }
 
 fn labelled(fields: impl Iterator<Item = (&'static str, String)>) -> Vec<String> {
     let told = fields.filter(|(_, text)| !text.is_empty());
-    told.map(|(label, text)| format!("{label}: {text}")).collect()
+    told.map(|(label, text)| format!("{label}: {text}"))
+        .collect()
 }

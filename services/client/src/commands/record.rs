@@ -35,7 +35,10 @@ pub fn record(client: &Client) -> Result<(), Failure> {
     let mut count = 0;
     for (at, line) in std::io::stdin().lock().lines().enumerate() {
         let unreadable = |why: &dyn std::fmt::Display| {
-            Failure::Unreadable(format!("line {}: {why}; the lines before it are spooled", at + 1))
+            Failure::Unreadable(format!(
+                "line {}: {why}; the lines before it are spooled",
+                at + 1
+            ))
         };
         let line = line.map_err(|e| unreadable(&e))?;
         if line.trim().is_empty() {
@@ -47,10 +50,12 @@ pub fn record(client: &Client) -> Result<(), Failure> {
             tenant: tenant.clone(),
             item: item(client, &line).map_err(|e| unreadable(&e))?,
         };
-        spool.append(&record).map_err(|cause| Failure::CannotWrite {
-            what: "the spool".to_owned(),
-            cause,
-        })?;
+        spool
+            .append(&record)
+            .map_err(|cause| Failure::CannotWrite {
+                what: "the spool".to_owned(),
+                cause,
+            })?;
         count += 1;
     }
     say(&format!("{count} spooled"));
@@ -64,7 +69,9 @@ fn item(client: &Client, line: &str) -> serde_json::Result<Item> {
     Ok(Item {
         event_id: given.event_id.unwrap_or_else(Uuid::now_v7).to_string(),
         kind: given.kind,
-        at: given.at.unwrap_or_else(|| cairn_wire::time::text(Utc::now())),
+        at: given
+            .at
+            .unwrap_or_else(|| cairn_wire::time::text(Utc::now())),
         project: Some(given.project.unwrap_or_else(|| client.project.name.clone())),
         session: given.session,
         after: None,

@@ -14,18 +14,25 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
     let service = client.settings.url.as_deref();
     let account = service.and_then(|service| client.account(service));
     let key = account.as_ref().map(|account| account.key.as_str());
-    let pace = service.map(|service| Pace::load(&client.dirs, service, key)).unwrap_or_default();
+    let pace = service
+        .map(|service| Pace::load(&client.dirs, service, key))
+        .unwrap_or_default();
     let waiting = spool.waiting().map_err(unreadable)?.len();
     let aside = spool.aside().list().map_err(unreadable)?.len();
     let counted = spool.counted();
     let healthy = aside == 0 && counted == 0 && pace.error.is_none() && account.is_some();
     let state = if healthy { "ok" } else { "attention" };
     if short {
-        say(&format!("cairn: {state}, {waiting} waiting, {aside} set aside"));
+        say(&format!(
+            "cairn: {state}, {waiting} waiting, {aside} set aside"
+        ));
         return Ok(());
     }
     let signed_in = match &account {
-        Some(account) => account.tenant.as_deref().unwrap_or("key from CAIRN_API_KEY"),
+        Some(account) => account
+            .tenant
+            .as_deref()
+            .unwrap_or("key from CAIRN_API_KEY"),
         None => "not signed in; run: cairn login --key",
     };
     let mut lines = vec![
@@ -34,10 +41,19 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
         format!("Account:   {signed_in}"),
         format!("Project:   {}", client.project.name.key),
         format!("Waiting:   {waiting}"),
-        format!("Set aside: {aside}{}", if aside > 0 { "; see: cairn spool list" } else { "" }),
+        format!(
+            "Set aside: {aside}{}",
+            if aside > 0 {
+                "; see: cairn spool list"
+            } else {
+                ""
+            }
+        ),
     ];
     if counted > 0 {
-        lines.push(format!("Lost:      {counted} tool uses found the spool full"));
+        lines.push(format!(
+            "Lost:      {counted} tool uses found the spool full"
+        ));
     }
     if let Some(at) = pace.sent_at {
         lines.push(format!("Last sent: {}", cairn_wire::time::text(at)));

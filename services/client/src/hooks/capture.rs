@@ -44,8 +44,7 @@ const OWN_TOOLS: &[&str] = &[
 ];
 
 /// Own tools with names that other servers use as well: only a server named after us counts.
-const OWN_TOOLS_WITH_COMMON_NAMES: &[&str] =
-    &["search", "timeline", "memory_add", "memory_search"];
+const OWN_TOOLS_WITH_COMMON_NAMES: &[&str] = &["search", "timeline", "memory_add", "memory_search"];
 
 /// The record of what a host reports; `None` if nothing is kept of it.
 pub fn record(hook: &Hook) -> Option<Record> {
@@ -101,7 +100,12 @@ fn body(hook: &Hook) -> Option<(&'static str, Map<String, Value>)> {
         }
         Event::TurnEnd { last_reply } => {
             if !state::is_private_turn(&hook.dirs, &hook.session()) {
-                put("last_reply", last_reply.as_deref().map(|text| plain(text, limits::TEXT_BYTES)));
+                put(
+                    "last_reply",
+                    last_reply
+                        .as_deref()
+                        .map(|text| plain(text, limits::TEXT_BYTES)),
+                );
             }
             "turn_end"
         }
@@ -119,7 +123,11 @@ fn prompt_body(hook: &Hook, text: &str) -> Map<String, Value> {
     let text = plain(text, limits::PROMPT_BYTES);
     let private = text.trim().is_empty();
     // If the mark cannot be kept, the turn is recorded; its prompt is not.
-    drop(state::mark_private_turn(&hook.dirs, &hook.session(), private));
+    drop(state::mark_private_turn(
+        &hook.dirs,
+        &hook.session(),
+        private,
+    ));
     let mut body = Map::new();
     match private {
         true => body.insert("private".to_owned(), Value::Bool(true)),
@@ -148,7 +156,10 @@ fn tool_use_body(hook: &Hook, tool_use: &ToolUse) -> Map<String, Value> {
     if let Some(failed) = tool_use.failed {
         body.insert("failed".to_owned(), Value::Bool(failed));
     }
-    let files = tool_use.files.iter().map(|path| hook.project.file(path, base(hook)));
+    let files = tool_use
+        .files
+        .iter()
+        .map(|path| hook.project.file(path, base(hook)));
     let files: Vec<Value> = files.map(Value::String).collect();
     if !files.is_empty() {
         body.insert("files".to_owned(), Value::Array(files));
@@ -175,10 +186,16 @@ fn is_recorded(tool: &str, skipped: &[String]) -> bool {
     let Some(rest) = tool.strip_prefix("mcp__") else {
         return true;
     };
-    let server = |name: &&str| rest.strip_suffix(*name).and_then(|rest| rest.strip_suffix("__"));
+    let server = |name: &&str| {
+        rest.strip_suffix(*name)
+            .and_then(|rest| rest.strip_suffix("__"))
+    };
     let ours = |server: &str| server.to_lowercase().contains("cairn");
     !(OWN_TOOLS.iter().any(|name| server(&name).is_some())
-        || OWN_TOOLS_WITH_COMMON_NAMES.iter().filter_map(|name| server(&name)).any(ours))
+        || OWN_TOOLS_WITH_COMMON_NAMES
+            .iter()
+            .filter_map(|name| server(&name))
+            .any(ours))
 }
 
 /// Two hooks that report one tool call give it one id, if the host names the call (contract 4.2).
@@ -221,7 +238,12 @@ mod tests {
         ] {
             assert!(!is_recorded(tool, &["TodoWrite".to_owned()]), "{tool}");
         }
-        for tool in ["Bash", "mcp__forge__search", "mcp__x__memory_search", "mem_search"] {
+        for tool in [
+            "Bash",
+            "mcp__forge__search",
+            "mcp__x__memory_search",
+            "mem_search",
+        ] {
             assert!(is_recorded(tool, &[]), "{tool}");
         }
     }

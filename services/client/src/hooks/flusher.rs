@@ -20,7 +20,10 @@ pub fn start(spool: &Spool, dirs: &Dirs) {
 fn spawn(dirs: &Dirs, group: i32) -> io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["flush", "--background"]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     // Not in the host's folder: that one may be removed while the flusher runs.
     command.current_dir(&dirs.data);
     if group == 0 {

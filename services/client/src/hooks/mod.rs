@@ -82,11 +82,18 @@ impl Hook {
             return;
         }
         let Some(service) = self.settings.url.as_deref() else {
-            self.tell_once("service", "cairn: no service is set; run: cairn login --key --url");
+            self.tell_once(
+                "service",
+                "cairn: no service is set; run: cairn login --key --url",
+            );
             return;
         };
         let account = account::find(&self.dirs, &self.settings, service);
-        let pace = Pace::load(&self.dirs, service, account.as_ref().map(|a| a.key.as_str()));
+        let pace = Pace::load(
+            &self.dirs,
+            service,
+            account.as_ref().map(|a| a.key.as_str()),
+        );
         if self.settings.capture {
             self.record(service, account.as_ref(), &pace);
         }

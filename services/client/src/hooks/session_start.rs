@@ -31,7 +31,8 @@ pub fn answer(
 ) {
     let mut notices = Vec::new();
     if account.is_none() || pace.trouble == Some(Trouble::SignIn) {
-        notices.push("Notice: not signed in to the memory service; run: cairn login --key".to_owned());
+        notices
+            .push("Notice: not signed in to the memory service; run: cairn login --key".to_owned());
     }
     notices.extend(spool_notice(hook));
     let resumes = matches!(source, Some("resume" | "fork"));
@@ -47,14 +48,22 @@ pub fn answer(
     notices.dedup();
     if let Some(text) = render(&index, &notices, hook.settings.context_limit) {
         // A host that is gone needs no answer.
-        drop(writeln!(std::io::stdout(), "{}", claude_code::render_context(&text)));
+        drop(writeln!(
+            std::io::stdout(),
+            "{}",
+            claude_code::render_context(&text)
+        ));
     }
 }
 
 fn spool_notice(hook: &Hook) -> Option<String> {
     let spool = Spool::of(&hook.dirs, &hook.settings);
     let aside = spool.aside().list().map_or(0, |entries| entries.len());
-    let word = if aside == 1 { "event was" } else { "events were" };
+    let word = if aside == 1 {
+        "event was"
+    } else {
+        "events were"
+    };
     (aside > 0).then(|| format!("Notice: {aside} {word} not stored; run: cairn spool list"))
 }
 
@@ -66,7 +75,8 @@ fn failure_notice(failure: &Failure) -> String {
         Failure::Unreachable(_) => {
             "Notice: the memory service cannot be reached; run: cairn status".to_owned()
         }
-        _ => "Notice: the memory service refused the session's context; run: cairn context".to_owned(),
+        _ => "Notice: the memory service refused the session's context; run: cairn context"
+            .to_owned(),
     }
 }
 
@@ -121,18 +131,28 @@ mod tests {
     fn c001_no_more_than_the_limit_leaves_and_no_row_is_cut() {
         let row = |n: usize| format!("{n} 3:45p ● {}", "t".repeat(300));
         let rows: Vec<String> = (1..=50).map(row).collect();
-        let index = format!("# [my-app] recent context\n\n{}\n\nAccess 7k", rows.join("\n"));
+        let index = format!(
+            "# [my-app] recent context\n\n{}\n\nAccess 7k",
+            rows.join("\n")
+        );
         let text = render(&index, &["Notice: x; run: cairn status".to_owned()], 10_000);
         let text = text.expect("a text");
         assert!(units(&text) <= 10_000);
         assert!(text.contains("# [my-app]") && text.contains("\n50 3:45p") && text.contains("7k"));
-        assert!(text.lines().filter(|line| is_row(line)).all(|line| line.ends_with("ttt")));
+        assert!(
+            text.lines()
+                .filter(|line| is_row(line))
+                .all(|line| line.ends_with("ttt"))
+        );
     }
 
     #[test]
     fn nothing_to_say_is_nothing() {
         assert_eq!(render("", &[], 10_000), None);
         let only = render("", &["Notice: n".to_owned()], 10_000);
-        assert_eq!(only.as_deref(), Some("<cairn-context>\nNotice: n\n</cairn-context>"));
+        assert_eq!(
+            only.as_deref(),
+            Some("<cairn-context>\nNotice: n\n</cairn-context>")
+        );
     }
 }

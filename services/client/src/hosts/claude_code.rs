@@ -105,7 +105,9 @@ fn says_failure(output: &str) -> bool {
     let Ok(fields) = serde_json::from_str::<Fields<'_>>(output) else {
         return false;
     };
-    ["is_error", "isError"].iter().any(|name| fields.raw(name) == Some("true"))
+    ["is_error", "isError"]
+        .iter()
+        .any(|name| fields.raw(name) == Some("true"))
 }
 
 fn find_files(input: &str) -> Vec<String> {
@@ -146,12 +148,17 @@ mod tests {
     fn input_and_output_are_exact_slices_of_the_payload() {
         let json = r#"{"session_id":"s-1","tool_name":"Bash","tool_use_id":"tu_9","session_id":"s-2",
             "tool_input":{"n":1.50, "n":100000000000000000000,"s":"\u00e9"},"tool_response":[ 1 ]}"#;
-        let report = parse("PostToolUse", json).expect("reads").expect("is recorded");
+        let report = parse("PostToolUse", json)
+            .expect("reads")
+            .expect("is recorded");
         assert_eq!(report.session, "s-2");
         let Event::ToolUse(tool_use) = report.event else {
             panic!("{:?}", report.event);
         };
-        assert_eq!(tool_use.input, r#"{"n":1.50, "n":100000000000000000000,"s":"\u00e9"}"#);
+        assert_eq!(
+            tool_use.input,
+            r#"{"n":1.50, "n":100000000000000000000,"s":"\u00e9"}"#
+        );
         assert_eq!(tool_use.output, "[ 1 ]");
         assert_eq!(tool_use.failed, Some(false));
     }
@@ -160,17 +167,25 @@ mod tests {
     fn files_and_failures_are_read_from_the_call() {
         let json = r#"{"session_id":"s","tool_name":"Edit","tool_input":{"file_path":"/a/b.rs"},
             "error":"Exit code 3"}"#;
-        let report = parse("PostToolUseFailure", json).expect("reads").expect("is recorded");
+        let report = parse("PostToolUseFailure", json)
+            .expect("reads")
+            .expect("is recorded");
         let Event::ToolUse(tool_use) = report.event else {
             panic!("{:?}", report.event);
         };
         assert_eq!(tool_use.files, ["/a/b.rs"]);
-        assert_eq!((tool_use.failed, tool_use.output.as_str()), (Some(true), "\"Exit code 3\""));
+        assert_eq!(
+            (tool_use.failed, tool_use.output.as_str()),
+            (Some(true), "\"Exit code 3\"")
+        );
     }
 
     #[test]
     fn what_is_not_recorded_is_no_error() {
-        assert_eq!(parse("Notification", "{\"session_id\":\"s\"}").expect("reads"), None);
+        assert_eq!(
+            parse("Notification", "{\"session_id\":\"s\"}").expect("reads"),
+            None
+        );
         assert_eq!(parse("Stop", "{}").expect("reads"), None);
         assert!(parse("Stop", "[]").is_err());
     }

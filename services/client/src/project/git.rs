@@ -123,7 +123,11 @@ mod tests {
 
     #[test]
     fn another_section_is_not_the_origin() {
-        for config in ["", "[remote \"Origin\"]\nurl = x", "[branch \"origin\"]\nurl = x"] {
+        for config in [
+            "",
+            "[remote \"Origin\"]\nurl = x",
+            "[branch \"origin\"]\nurl = x",
+        ] {
             assert_eq!(find_origin(config), None);
         }
     }

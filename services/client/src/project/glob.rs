@@ -16,9 +16,9 @@ pub fn is_excluded(folder: &Path, globs: &[String], home: &Path) -> bool {
             let whole = folder.to_string_lossy();
             match glob.contains('/') {
                 true => matches(glob.as_bytes(), whole.as_bytes()),
-                false => folder
-                    .file_name()
-                    .is_some_and(|name| matches(glob.as_bytes(), name.to_string_lossy().as_bytes())),
+                false => folder.file_name().is_some_and(|name| {
+                    matches(glob.as_bytes(), name.to_string_lossy().as_bytes())
+                }),
             }
         })
     })

@@ -48,7 +48,11 @@ impl Project {
         let root = checkout.as_ref().map_or(&folder, |checkout| &checkout.root);
         let name = named_by_file(&folder, root)
             .or_else(|| checkout.as_ref().and_then(named_by_origin))
-            .or_else(|| checkout.as_ref().and_then(|c| named_by_first_commit(c, dirs)))
+            .or_else(|| {
+                checkout
+                    .as_ref()
+                    .and_then(|c| named_by_first_commit(c, dirs))
+            })
             .unwrap_or_else(|| named_by_folder(root, dirs));
         Self {
             name,
@@ -83,7 +87,9 @@ fn resolve(folder: &Path) -> PathBuf {
 /// The project of the file's line. Without a repository only the folder itself is looked at: a
 /// file far above must not claim every folder below it.
 fn named_by_file(folder: &Path, root: &Path) -> Option<ProjectName> {
-    let up_to_root = folder.ancestors().take_while(|above| above.starts_with(root));
+    let up_to_root = folder
+        .ancestors()
+        .take_while(|above| above.starts_with(root));
     up_to_root.into_iter().find_map(|folder| {
         let text = fs::read_to_string(folder.join(".cairn-project")).ok()?;
         let line = text.trim_start_matches('\u{feff}').lines().next()?.trim();
@@ -150,7 +156,9 @@ fn named_by_folder(root: &Path, dirs: &Dirs) -> ProjectName {
 }
 
 fn folder_name(root: &Path) -> String {
-    let name = root.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = root
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
     let name: String = name.unwrap_or_else(|| "/".to_owned()).nfc().collect();
     cairn_wire::domain::bounds::head_bytes(&name, limits::PROJECT_BYTES).to_owned()
 }

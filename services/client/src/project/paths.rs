@@ -13,7 +13,13 @@ pub fn drive_path(path: &str) -> Option<String> {
     let is_drive = bytes.first()?.is_ascii_alphabetic()
         && bytes.get(1) == Some(&b':')
         && matches!(bytes.get(2), Some(b'/' | b'\\'));
-    is_drive.then(|| format!("{}{}", path[..1].to_lowercase(), path[1..].replace('\\', "/")))
+    is_drive.then(|| {
+        format!(
+            "{}{}",
+            path[..1].to_lowercase(),
+            path[1..].replace('\\', "/")
+        )
+    })
 }
 
 /// `path` with the home folder written as `~`.

@@ -7,13 +7,18 @@ use unicode_normalization::UnicodeNormalization;
 #[must_use]
 pub fn normalise(address: &str) -> Option<String> {
     let address = address.trim();
-    if address.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
+    if address
+        .chars()
+        .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
+    {
         return None;
     }
     let (authority, path) = match address.split_once("://") {
         Some((scheme, rest)) => {
             let known = ["ssh", "git", "http", "https", "git+ssh", "ssh+git"];
-            known.contains(&scheme.to_lowercase().as_str()).then_some(())?;
+            known
+                .contains(&scheme.to_lowercase().as_str())
+                .then_some(())?;
             let end = rest.find(['/', '?', '#'])?;
             rest.split_at(end)
         }
@@ -31,13 +36,17 @@ pub fn normalise(address: &str) -> Option<String> {
 /// `user@host:path`: the colon stands before any slash, and what it ends is no drive letter.
 fn split_scp(address: &str) -> Option<(&str, &str)> {
     let (authority, path) = address.split_once(':')?;
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
     let remote = !authority.contains('/') && host.len() > 1 && !path.starts_with(':');
     remote.then_some((authority, path))
 }
 
 fn parse_host(authority: &str) -> Option<String> {
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
     let (host, port) = match host.rfind(']') {
         Some(end) => (&host[..=end], &host[end + 1..]),
         None => host.find(':').map_or((host, ""), |at| host.split_at(at)),
@@ -84,7 +93,11 @@ mod tests {
             "https://FAKE123@git.example.com/acme/my-app",
         ] {
             let key = normalise(address);
-            assert_eq!(key.as_deref(), Some("git.example.com/acme/my-app"), "{address}");
+            assert_eq!(
+                key.as_deref(),
+                Some("git.example.com/acme/my-app"),
+                "{address}"
+            );
         }
     }
 
@@ -121,6 +134,9 @@ mod tests {
     #[test]
     fn c063_spellings_of_one_name_are_one() {
         let composed = normalise("https://git.example.com/acme/caf\u{e9}");
-        assert_eq!(composed, normalise("https://git.example.com/acme/cafe\u{301}"));
+        assert_eq!(
+            composed,
+            normalise("https://git.example.com/acme/cafe\u{301}")
+        );
     }
 }

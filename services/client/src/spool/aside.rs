@@ -46,7 +46,10 @@ impl Aside {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(e) => return Err(e),
         };
-        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+        Ok(text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect())
     }
 
     /// Adds records. One that is there already, after a crash between this and the segment's

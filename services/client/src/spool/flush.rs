@@ -13,10 +13,10 @@ use cairn_wire::events::{BatchAnswer, ItemAnswer, ItemStatus};
 use chrono::Utc;
 use serde::{Deserialize, Serialize};
 
+use super::Spool;
 use super::aside::Entry;
 use super::record::{Item, LINE_BYTES, Record};
 use super::segment::Segment;
-use super::Spool;
 
 /// Bytes of one request's items: half of what the service takes.
 const REQUEST_BYTES: usize = limits::BODY_BYTES / 2;
@@ -39,7 +39,10 @@ impl Addressee {
     /// Whether a record was written for this service and tenant.
     #[must_use]
     pub fn is_for(&self, record: &Record) -> bool {
-        let service = record.service.as_ref().is_none_or(|service| *service == self.service);
+        let service = record
+            .service
+            .as_ref()
+            .is_none_or(|service| *service == self.service);
         let tenant = record.tenant.as_ref().zip(self.tenant.as_ref());
         service && tenant.is_none_or(|(theirs, ours)| theirs == ours)
     }
@@ -201,7 +204,10 @@ impl Pass<'_> {
         let request = Request {
             sent_at: cairn_wire::time::text(Utc::now()),
             machine: &self.to.machine,
-            items: batch.iter().filter_map(|place| self.segment.item(*place)).collect(),
+            items: batch
+                .iter()
+                .filter_map(|place| self.segment.item(*place))
+                .collect(),
         };
         serde_json::to_vec(&request).expect("texts serialise")
     }
@@ -286,7 +292,10 @@ impl Pass<'_> {
 }
 
 const fn is_taken(status: ItemStatus) -> bool {
-    matches!(status, ItemStatus::Stored | ItemStatus::Duplicate | ItemStatus::Deleted)
+    matches!(
+        status,
+        ItemStatus::Stored | ItemStatus::Duplicate | ItemStatus::Deleted
+    )
 }
 
 fn stop_for(answer: Option<&ItemAnswer>) -> Stop {

@@ -87,7 +87,11 @@ impl Spool {
             return Ok(Appended::Counted);
         };
         let path = self.dir.join("open.ndjson");
-        let mut file = files::private().create(true).read(true).append(true).open(&path)?;
+        let mut file = files::private()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(&path)?;
         let length = file.metadata()?.len();
         let line = if length > 0 && !ends_in_newline(&mut file, length)? {
             format!("\n{line}")
@@ -145,7 +149,8 @@ impl Spool {
                 count += 1;
             }
         }
-        self.aside.take(|entry| wanted(entry) && readable(entry).is_ok())?;
+        self.aside
+            .take(|entry| wanted(entry) && readable(entry).is_ok())?;
         Ok(count)
     }
 
@@ -156,7 +161,11 @@ impl Spool {
     pub fn bytes(&self) -> io::Result<u64> {
         let mut paths = self.segments()?;
         paths.push(self.dir.join("open.ndjson"));
-        Ok(paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|data| data.len()).sum())
+        Ok(paths
+            .iter()
+            .filter_map(|path| fs::metadata(path).ok())
+            .map(|data| data.len())
+            .sum())
     }
 
     /// Records that wait.
@@ -216,7 +225,10 @@ impl Spool {
         let mut paths = Vec::new();
         for entry in entries {
             let path = entry?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
             if name.starts_with("seg-") && name.ends_with(".ndjson") {
                 paths.push(path);
             }

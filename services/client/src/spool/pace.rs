@@ -57,9 +57,13 @@ impl Pace {
     /// How long to wait before the next attempt.
     #[must_use]
     pub fn wait(&self, now: DateTime<Utc>) -> Duration {
-        let left = self.not_before.map(|at| at - now).and_then(|left| left.to_std().ok());
+        let left = self
+            .not_before
+            .map(|at| at - now)
+            .and_then(|left| left.to_std().ok());
         // A clock that was set back must not stop delivery for longer than any rule says.
-        left.unwrap_or_default().min(Duration::from_secs(2 * LONGEST))
+        left.unwrap_or_default()
+            .min(Duration::from_secs(2 * LONGEST))
     }
 
     /// Takes in what became of an attempt.
@@ -77,7 +81,11 @@ impl Pace {
             return;
         };
         // Progress before the trouble means that the service is there: waits start anew.
-        self.failures = if outcome.sent > 0 { 1 } else { self.failures.saturating_add(1) };
+        self.failures = if outcome.sent > 0 {
+            1
+        } else {
+            self.failures.saturating_add(1)
+        };
         self.not_before = Some(now + wait_after(stop, self.failures, rand::random()));
         self.trouble = Some(stop.trouble);
         self.error = Some(stop.why.clone());
@@ -94,7 +102,9 @@ impl Pace {
 fn wait_after(stop: &Stop, failures: u32, chance: f64) -> Duration {
     match (stop.trouble, stop.retry_after) {
         (Trouble::SignIn, _) => Duration::from_secs(SIGN_IN_WAIT),
-        (_, Some(asked)) => asked.min(Duration::from_secs(LONGEST)).mul_f64(1.0 + 0.2 * chance),
+        (_, Some(asked)) => asked
+            .min(Duration::from_secs(LONGEST))
+            .mul_f64(1.0 + 0.2 * chance),
         (_, None) => {
             let doubled = 1 << failures.saturating_sub(1).min(16);
             Duration::from_secs(LONGEST.min(doubled))

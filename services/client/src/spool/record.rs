@@ -82,7 +82,11 @@ impl Record {
                 "the line is torn"
             }
         })?;
-        if record.v == VERSION { Ok(record) } else { Err("the line has an unknown version") }
+        if record.v == VERSION {
+            Ok(record)
+        } else {
+            Err("the line has an unknown version")
+        }
     }
 
     /// The record as a line, its end included. A record that does not fit a line is shortened
@@ -164,15 +168,25 @@ pub mod tests {
     #[test]
     fn a_line_never_exceeds_its_limit() {
         let line = record("e1", &"\u{1}".repeat(256 * 1024)).line();
-        assert!(line.len() <= LINE_BYTES && line.contains("[cut "), "{}", line.len());
+        assert!(
+            line.len() <= LINE_BYTES && line.contains("[cut "),
+            "{}",
+            line.len()
+        );
     }
 
     #[test]
     fn unreadable_lines_are_told_apart() {
         let why = |line: &[u8]| Record::parse(line).expect_err("unreadable");
-        assert_eq!(why(b"{\"v\":1,\"event_id\":\"e3\",\"na"), "the line is torn");
+        assert_eq!(
+            why(b"{\"v\":1,\"event_id\":\"e3\",\"na"),
+            "the line is torn"
+        );
         assert_eq!(why(b"\0\0"), "the line holds NUL bytes");
         let other = record("e1", "t").line().replacen("\"v\":1", "\"v\":2", 1);
-        assert_eq!(why(other.trim_end().as_bytes()), "the line has an unknown version");
+        assert_eq!(
+            why(other.trim_end().as_bytes()),
+            "the line has an unknown version"
+        );
     }
 }

@@ -29,7 +29,10 @@ impl Segment {
         let bytes = fs::read(path)?;
         let mut lines = Vec::new();
         let mut unreadable = Vec::new();
-        for line in bytes.split(|b| *b == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+        for line in bytes
+            .split(|b| *b == b'\n')
+            .filter(|line| !line.trim_ascii().is_empty())
+        {
             match Record::parse(line) {
                 Ok(record) => lines.push(Some(Line {
                     bytes: line.to_vec(),
@@ -72,7 +75,8 @@ impl Segment {
     /// The line at a place.
     pub fn text(&self, place: usize) -> String {
         let line = self.lines.get(place).and_then(Option::as_ref);
-        line.map(|line| String::from_utf8_lossy(&line.bytes).into_owned()).unwrap_or_default()
+        line.map(|line| String::from_utf8_lossy(&line.bytes).into_owned())
+            .unwrap_or_default()
     }
 
     /// Drops every record with this event id that is for the addressee.

@@ -1,0 +1,17 @@
+//! The real binary against a network double: stdin in, stdout out, files in a throw-away home.
+
+#[path = "it/support.rs"]
+mod support;
+
+#[path = "it/hooks.rs"]
+mod hooks;
+#[path = "it/identity.rs"]
+mod identity;
+#[path = "it/people.rs"]
+mod people;
+#[path = "it/session_start.rs"]
+mod session_start;
+#[path = "it/shim.rs"]
+mod shim;
+#[path = "it/spool.rs"]
+mod spool;

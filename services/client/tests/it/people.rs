@@ -1,0 +1,105 @@
+//! Commands for people: what they print and how they end.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{Double, KEY, Machine, stderr, stdout};
+
+#[test]
+fn a_key_is_taken_from_stdin_confirmed_and_kept_private() {
+    let double = Double::start();
+    let mut machine = Machine::signed_out();
+    machine.env.remove("CAIRN_URL");
+    let login = machine.run(
+        &["login", "--key", "--url", &double.url],
+        format!("{KEY}\n").as_bytes(),
+    );
+    assert_eq!(login.status.code(), Some(0), "{login:?}");
+    assert!(stdout(&login).contains("as lin of acme") && !stdout(&login).contains(KEY));
+    let path = machine.home().join(".config/cairn/credentials.json");
+    let mode = fs::metadata(&path).expect("exists").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    let whoami = stdout(&machine.run(&["whoami"], b""));
+    assert!(whoami.starts_with("lin of acme (member)"), "{whoami}");
+    assert_eq!(machine.run(&["logout"], b"").status.code(), Some(0));
+    assert_eq!(machine.run(&["whoami"], b"").status.code(), Some(3));
+    assert!(!machine.holds(KEY));
+}
+
+#[test]
+fn reading_prints_what_the_service_says() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    let context = machine.run(&["context"], b"");
+    assert_eq!(stdout(&context), "# [app] recent context\n");
+    let search = stdout(&machine.run(&["search", "pool", "leak"], b""));
+    assert!(search.starts_with("mem-search step 1 of 3"), "{search}");
+    machine.run(
+        &[
+            "search",
+            "--continue",
+            "ms_Z6ywyNBJzkw_XuCLsD6p9-xZ",
+            "--select",
+            "41,S7",
+        ],
+        b"",
+    );
+    machine.run(
+        &["search", "--continue", "ms_Z6ywyNBJzkw_XuCLsD6p9-xZ"],
+        b"",
+    );
+    let heard = double.heard();
+    assert!(heard.contains(r#"{"query":"pool leak"}"#), "{heard}");
+    assert!(
+        heard.contains(r#""selectedIds":["41","S7"]"#) && heard.contains(r#""selectedIds":[]"#)
+    );
+}
+
+#[test]
+fn each_end_has_its_status_and_none_is_2() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    let status = |machine: &Machine, args: &[&str]| machine.run(args, b"").status.code();
+    assert_eq!(status(&machine, &["show", "41"]), Some(5));
+    assert_eq!(status(&machine, &["show", "x"]), Some(64));
+    assert_eq!(status(&machine, &["bogus"]), Some(64));
+    assert_eq!(status(&machine, &[]), Some(64));
+    assert_eq!(status(&machine, &["search"]), Some(64));
+    assert_eq!(status(&machine, &["login", "--key"]), Some(64));
+    assert_eq!(status(&machine, &["--version"]), Some(0));
+    assert_eq!(status(&Machine::signed_out(), &["whoami"]), Some(3));
+    assert_eq!(
+        status(&Machine::new("http://127.0.0.1:9"), &["whoami"]),
+        Some(4)
+    );
+    assert_eq!(
+        status(&Machine::signed_out(), &["status", "--short"]),
+        Some(0)
+    );
+}
+
+#[test]
+fn a_project_s_file_sets_no_address_and_a_bad_value_falls_back() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url).set("CAIRN_CONTEXT_LIMIT", "99");
+    fs::create_dir(machine.app().join(".cairn")).expect("a folder");
+    let file = machine.app().join(".cairn/config.toml");
+    fs::write(
+        file,
+        "url = \"http://127.0.0.1:1\"\nvisibility = \"secret\"\n",
+    )
+    .expect("writes");
+    let mut machine = machine;
+    machine.env.remove("CAIRN_URL");
+    let output = machine.run(&["status"], b"");
+    assert!(
+        stdout(&output).contains("Service:   none"),
+        "{}",
+        stdout(&output)
+    );
+    let said = stderr(&output);
+    assert!(
+        said.contains("CAIRN_CONTEXT_LIMIT") && said.contains("CAIRN_VISIBILITY"),
+        "{said}"
+    );
+}

@@ -1,0 +1,1 @@
+//! The shim as an agent host sees it.

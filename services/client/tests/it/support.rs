@@ -1,0 +1,442 @@
+//! A home folder for one test, and a service that behaves as the test says.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A key of the right form.
+pub const KEY: &str = "cairn_abcdefghijkl_0123456789012345678901234567890123456789012";
+
+/// A person's machine.
+pub struct Machine {
+    home: TempDir,
+    /// The environment of every run.
+    pub env: BTreeMap<String, String>,
+}
+
+impl Machine {
+    /// A machine that knows a service and holds a key for it.
+    pub fn new(url: &str) -> Self {
+        let home = TempDir::new().expect("a folder");
+        let mut env = BTreeMap::new();
+        let path = std::env::var("PATH").expect("a path");
+        let home_text = home.path().to_str().expect("plain").to_owned();
+        env.insert("PATH".to_owned(), path);
+        env.insert("HOME".to_owned(), home_text);
+        env.insert("CAIRN_URL".to_owned(), url.to_owned());
+        env.insert("CAIRN_API_KEY".to_owned(), KEY.to_owned());
+        env.insert("TZ".to_owned(), "Asia/Seoul".to_owned());
+        fs::create_dir(home.path().join("app")).expect("a folder");
+        Self { home, env }
+    }
+
+    /// A machine whose hooks start no flusher, because it holds no key.
+    pub fn signed_out() -> Self {
+        let mut machine = Self::new("http://127.0.0.1:9");
+        machine.env.remove("CAIRN_API_KEY");
+        machine
+    }
+
+    pub fn set(mut self, name: &str, value: &str) -> Self {
+        self.env.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The folder that hooks report.
+    pub fn app(&self) -> PathBuf {
+        self.home().join("app")
+    }
+
+    pub fn spool_dir(&self) -> PathBuf {
+        self.home().join(".local/share/cairn/spool")
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cairn"));
+        command
+            .args(args)
+            .env_clear()
+            .envs(&self.env)
+            .current_dir(self.app());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub fn spawn(&self, args: &[&str]) -> Child {
+        self.command(args).spawn().expect("starts")
+    }
+
+    /// Runs a command with this input to its end.
+    pub fn run(&self, args: &[&str], stdin: &[u8]) -> Output {
+        let mut child = self.spawn(args);
+        let mut pipe = child.stdin.take().expect("a pipe");
+        let stdin = stdin.to_vec();
+        // A broken pipe fails the test: whoever writes a payload must be let finish.
+        let writer = std::thread::spawn(move || pipe.write_all(&stdin));
+        let output = child.wait_with_output().expect("ends");
+        writer.join().expect("no panic").expect("no broken pipe");
+        output
+    }
+
+    /// Runs a hook, which must end well and say at most one line on stderr.
+    pub fn hook(&self, event: &str, payload: &Value) -> Output {
+        self.hook_raw(event, payload.to_string().as_bytes())
+    }
+
+    pub fn hook_raw(&self, event: &str, payload: &[u8]) -> Output {
+        let output = self.run(&["hook", "claude-code", event], payload);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.lines().count() <= 1, "{stderr}");
+        output
+    }
+
+    /// A payload of this machine's session `s1`.
+    pub fn payload(&self, fields: Value) -> Value {
+        let mut payload = json!({"session_id": "s1", "cwd": self.app()});
+        let object = payload.as_object_mut().expect("an object");
+        object.extend(fields.as_object().expect("an object").clone());
+        payload
+    }
+
+    /// The lines that wait.
+    pub fn spooled(&self) -> Vec<Value> {
+        let mut paths: Vec<PathBuf> = match fs::read_dir(self.spool_dir()) {
+            Ok(entries) => entries
+                .map(|entry| entry.expect("an entry").path())
+                .collect(),
+            Err(_) => Vec::new(),
+        };
+        paths.retain(|path| path.extension().is_some_and(|end| end == "ndjson"));
+        // Segments are older than `open.ndjson`, and sort by time.
+        paths.sort_by_key(|path| (path.ends_with("open.ndjson"), path.clone()));
+        let texts = paths
+            .iter()
+            .map(|path| fs::read_to_string(path).unwrap_or_default());
+        let texts: Vec<String> = texts.collect();
+        let lines = texts.iter().flat_map(|text| text.lines());
+        lines
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
+    }
+
+    /// Puts bytes into the open spool file.
+    pub fn spool_bytes(&self, bytes: &[u8]) {
+        fs::create_dir_all(self.spool_dir()).expect("a folder");
+        let path = self.spool_dir().join("open.ndjson");
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .expect("opens");
+        file.write_all(bytes).expect("writes");
+    }
+
+    pub fn flush(&self) -> Output {
+        self.run(&["flush"], b"")
+    }
+
+    pub fn status(&self) -> String {
+        let output = self.run(&["status"], b"");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Whether any file below the home folder holds this text.
+    pub fn holds(&self, text: &str) -> bool {
+        let mut folders = vec![self.home().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("reads") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if String::from_utf8_lossy(&fs::read(&path).unwrap_or_default())
+                    .contains(text)
+                {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Waits until nothing is left in the spool.
+    pub fn wait_until_sent(&self) {
+        wait_for("an empty spool", || self.spooled().is_empty());
+    }
+}
+
+/// A line of a spool with this event id.
+pub fn line(event_id: &str) -> String {
+    let record = json!({"v": 1, "event_id": event_id, "kind": "observation",
+        "at": "2026-10-10T08:45:00.120Z", "project": {"key": "name:app", "name": "app"},
+        "body": {"title": event_id}});
+    format!("{record}\n")
+}
+
+pub fn lines(count: usize) -> String {
+    (1..=count).map(|n| line(&format!("e{n}"))).collect()
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+/// Polls until something holds; the test fails after ten seconds.
+pub fn wait_for(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < end, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// What the service does with a request.
+#[derive(Clone)]
+pub enum Reply {
+    /// Takes everything that is not in `refused`.
+    Accept,
+    /// Commits, then breaks the connection.
+    CommitAndCut,
+    /// Answers after a while.
+    Late(Duration),
+    /// Answers this.
+    Status(u16, Vec<(&'static str, &'static str)>, String),
+}
+
+#[derive(Default)]
+pub struct Inner {
+    /// Replies to come; the last one stays.
+    pub script: VecDeque<Reply>,
+    /// Requests as they came: method and path, headers, body.
+    pub requests: Vec<(String, HeaderMap, Vec<u8>)>,
+    /// Items as they were first stored, by event id.
+    pub stored: BTreeMap<String, Value>,
+    /// How often an item came that was stored already.
+    pub repeated: usize,
+    /// Event ids that are refused for good.
+    pub refused: Vec<String>,
+    /// The largest body that is taken.
+    pub max_body: Option<usize>,
+    /// The text of the context.
+    pub context: String,
+}
+
+/// A service on loopback that behaves as told.
+pub struct Double {
+    pub url: String,
+    pub inner: Arc<Mutex<Inner>>,
+    _stop: tokio::sync::oneshot::Sender<()>,
+}
+
+impl Double {
+    pub fn start() -> Self {
+        let inner = Arc::new(Mutex::new(Inner {
+            context: "# [app] recent context".to_owned(),
+            ..Inner::default()
+        }));
+        let listener = std::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let listener = listener.expect("a port");
+        listener.set_nonblocking(true).expect("a mode");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let app = Router::new().fallback(serve).with_state(Arc::clone(&inner));
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime.expect("a runtime").block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a port");
+                tokio::select! {
+                    end = axum::serve(listener, app) => end.expect("serves"),
+                    // The test is over: its end drops the other half.
+                    _ = stopped => {}
+                }
+            });
+        });
+        Self {
+            url,
+            inner,
+            _stop: stop,
+        }
+    }
+
+    pub fn script(&self, replies: impl IntoIterator<Item = Reply>) {
+        self.inner.lock().expect("whole").script = replies.into_iter().collect();
+    }
+
+    pub fn count(&self, path: &str) -> usize {
+        let inner = self.inner.lock().expect("whole");
+        inner
+            .requests
+            .iter()
+            .filter(|(line, ..)| line.contains(path))
+            .count()
+    }
+
+    pub fn stored(&self) -> Vec<String> {
+        self.inner
+            .lock()
+            .expect("whole")
+            .stored
+            .keys()
+            .cloned()
+            .collect()
+    }
+
+    /// Everything that was ever sent here, as text.
+    pub fn heard(&self) -> String {
+        let inner = self.inner.lock().expect("whole");
+        let requests = inner.requests.iter();
+        requests
+            .map(|(line, headers, body)| {
+                format!("{line} {headers:?} {}\n", String::from_utf8_lossy(body))
+            })
+            .collect()
+    }
+}
+
+async fn serve(
+    State(inner): State<Arc<Mutex<Inner>>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let reply = {
+        let mut inner = inner.lock().expect("whole");
+        inner
+            .requests
+            .push((format!("{method} {uri}"), headers, body.to_vec()));
+        match inner.script.len() {
+            0 => Reply::Accept,
+            1 => inner.script[0].clone(),
+            _ => inner.script.pop_front().expect("not empty"),
+        }
+    };
+    match reply {
+        Reply::Accept => {}
+        Reply::CommitAndCut => {
+            answer(&mut inner.lock().expect("whole"), uri.path(), &body);
+            // The connection's task ends without an answer.
+            std::panic::resume_unwind(Box::new("cut"));
+        }
+        Reply::Late(wait) => tokio::time::sleep(wait).await,
+        Reply::Status(status, headers, text) => {
+            let status = StatusCode::from_u16(status).expect("a status");
+            let mut response = (status, text).into_response();
+            for (name, value) in headers {
+                response
+                    .headers_mut()
+                    .insert(name, value.parse().expect("a value"));
+            }
+            return response;
+        }
+    }
+    answer(&mut inner.lock().expect("whole"), uri.path(), &body)
+}
+
+fn answer(inner: &mut Inner, path: &str, body: &[u8]) -> Response {
+    match path {
+        "/v1/events" => events(inner, body),
+        "/v1/context" => inner.context.clone().into_response(),
+        "/v1/me" => axum::Json(json!({"tenant": "acme", "handle": "lin", "role": "member",
+            "scopes": ["memory:read"], "expires_at": "2027-01-01T00:00:00.000Z"}))
+        .into_response(),
+        "/v1/mem-search" => axum::Json(json!({"step": 1, "phase": "index", "status": "continue",
+            "continuation": "ms_Z6ywyNBJzkw_XuCLsD6p9-xZ", "text": "mem-search step 1 of 3"}))
+        .into_response(),
+        "/mcp" => rpc(body),
+        _ => (
+            StatusCode::NOT_FOUND,
+            axum::Json(json!({"type": "urn:cairn:problem:not_found",
+            "title": "Not found", "status": 404, "code": "not_found", "detail": "not found"})),
+        )
+            .into_response(),
+    }
+}
+
+fn events(inner: &mut Inner, body: &[u8]) -> Response {
+    if inner.max_body.is_some_and(|max| body.len() > max) {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    }
+    let batch: Value = serde_json::from_slice(body).expect("a batch");
+    let items = batch["items"].as_array().expect("items");
+    assert!((1..=500).contains(&items.len()), "{}", items.len());
+    let mut status = StatusCode::OK;
+    let mut answers = Vec::new();
+    for item in items {
+        let id = item["event_id"].as_str().expect("an id").to_owned();
+        if inner.refused.contains(&id) {
+            status = StatusCode::MULTI_STATUS;
+            answers.push(
+                json!({"event_id": id, "status": "refused", "code": "invalid_field",
+                "pointer": "/body/title", "detail": "at most 400", "retry": false}),
+            );
+        } else if inner.stored.contains_key(&id) {
+            inner.repeated += 1;
+            answers.push(json!({"event_id": id, "status": "duplicate", "id": "1"}));
+        } else {
+            inner.stored.insert(id.clone(), item.clone());
+            answers.push(json!({"event_id": id, "status": "stored", "id": "1"}));
+        }
+    }
+    let headers = [("Cairn-Service", "0.1.0")];
+    (status, headers, axum::Json(json!({"items": answers}))).into_response()
+}
+
+/// Just enough of an MCP server to see what a bridge carries.
+fn rpc(body: &[u8]) -> Response {
+    let call: Value = serde_json::from_slice(body).expect("JSON");
+    let Some(id) = call.get("id") else {
+        return StatusCode::ACCEPTED.into_response();
+    };
+    let (status, rest) = match call["method"].as_str().unwrap_or_default() {
+        "initialize" => {
+            let version = call["params"]["protocolVersion"].clone();
+            (200, json!({"result": {"protocolVersion": version}}))
+        }
+        "tools/list" => (200, json!({"result": {"tools": []}})),
+        "tools/call" => (
+            200,
+            json!({"result": {"content": [{"type": "text", "text": "ok"}]}}),
+        ),
+        "ping" => (200, json!({"result": {}})),
+        _ => (
+            404,
+            json!({"error": {"code": -32601, "message": "Method not found"}}),
+        ),
+    };
+    let mut answer = json!({"jsonrpc": "2.0", "id": id});
+    answer
+        .as_object_mut()
+        .expect("an object")
+        .extend(rest.as_object().expect("one").clone());
+    // Laid out over several lines, as an answer may be.
+    let text = serde_json::to_string_pretty(&answer).expect("JSON");
+    let status = StatusCode::from_u16(status).expect("a status");
+    (status, [("content-type", "application/json")], text).into_response()
+}
