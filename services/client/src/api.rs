@@ -63,6 +63,15 @@ impl Api {
         self
     }
 
+    /// The same calls with this account's key.
+    #[must_use]
+    pub fn signed(&self, account: &Account) -> Self {
+        Self {
+            key: Some(account.key.clone()),
+            ..self.clone()
+        }
+    }
+
     /// A GET of `path`, which may carry a query.
     pub fn get(&self, path: &str) -> RequestBuilder {
         self.prepare(self.client.get(format!("{}{path}", self.service)))

@@ -1,1 +1,188 @@
 //! The shim as an agent host sees it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Double, KEY, Machine, Reply};
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+const CALL: &str = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"mem_search","arguments":{}}}"#;
+
+struct Shim {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Shim {
+    fn start(machine: &Machine) -> Self {
+        let mut child = machine.spawn(&["mcp"]);
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        Self {
+            child,
+            stdin,
+            stdout,
+        }
+    }
+
+    fn send(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("open");
+        writeln!(stdin, "{line}").expect("writes");
+    }
+
+    /// The next line of stdout, which must be a message.
+    fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("reads");
+        let message: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        message
+    }
+
+    fn ask(&mut self, line: &str) -> Value {
+        self.send(line);
+        self.receive()
+    }
+
+    /// Closes stdin; the program must end within a second, well.
+    fn end(mut self) {
+        drop(self.stdin.take());
+        let begun = Instant::now();
+        assert_eq!(self.child.wait().expect("ends").code(), Some(0));
+        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn messages_pass_with_the_headers_that_mirror_them() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url).set("CLAUDE_CODE_SESSION_ID", "s 1");
+    let mut shim = Shim::start(&machine);
+    assert_eq!(shim.ask(INITIALIZE)["result"]["protocolVersion"], "2025-06-18");
+    shim.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    assert_eq!(shim.ask(CALL)["result"]["content"][0]["text"], "ok");
+    let modern = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"café","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    shim.ask(modern);
+    shim.end();
+    let inner = double.inner.lock().expect("whole");
+    let of = |text: &str| {
+        let found = inner.requests.iter().find(|(_, _, body)| body == text.as_bytes());
+        found.expect("passed through as it was").1.clone()
+    };
+    assert!(of(INITIALIZE).get("mcp-protocol-version").is_none());
+    let call = of(CALL);
+    assert_eq!(call["mcp-protocol-version"], "2025-06-18");
+    assert_eq!((&call["mcp-method"], &call["mcp-name"]), (&"tools/call".parse().expect("a value"), &"mem_search".parse().expect("a value")));
+    assert_eq!(call["cairn-session"], "s%201");
+    assert_eq!(call["authorization"], format!("Bearer {KEY}"));
+    assert!(call["cairn-project"].to_str().expect("text").starts_with("dir:"));
+    assert_eq!(of(modern)["mcp-protocol-version"], "2026-07-28");
+    assert_eq!(of(modern)["mcp-name"], "=?base64?Y2Fmw6k=?=");
+}
+
+#[test]
+fn c052_stdin_closes() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    Shim::start(&machine).end();
+    let mut shim = Shim::start(&machine);
+    shim.ask(INITIALIZE);
+    double.script([Reply::Late(Duration::from_secs(20))]);
+    shim.send(CALL);
+    shim.end();
+}
+
+#[test]
+fn c053_only_json_rpc_on_stdout() {
+    let double = Double::start();
+    let verbose = Machine::new(&double.url).set("RUST_LOG", "trace").set("CAIRN_LOG", "trace");
+    let broken = Machine::new(&double.url);
+    let folder = broken.home().join(".config/cairn");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("config.toml"), "x").expect("writes");
+    let down = Machine::new("http://127.0.0.1:9");
+    for machine in [verbose, broken, down] {
+        let mut shim = Shim::start(&machine);
+        shim.ask(INITIALIZE);
+        shim.ask(CALL);
+        drop(shim.stdin.take());
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut shim.stdout, &mut rest).expect("reads");
+        assert_eq!(rest, "");
+        assert_eq!(shim.child.wait().expect("ends").code(), Some(0));
+    }
+}
+
+#[test]
+fn c054_malformed_messages_between_two_good_ones() {
+    let double = Double::start();
+    let mut shim = Shim::start(&Machine::new(&double.url));
+    shim.ask(INITIALIZE);
+    for (line, id, code) in [
+        ("not json", Value::Null, -32700),
+        (r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":null}"#, json!(2), -32602),
+        (r#"{"jsonrpc":"2.0","id":3,"method":"no/such"}"#, json!(3), -32601),
+        (r#"[{"jsonrpc":"2.0","id":4,"method":"ping"}]"#, Value::Null, -32600),
+        ("{\"jsonrpc\":\"2.0\",\"id\":5}\r", json!(5), -32600),
+    ] {
+        let answer = shim.ask(line);
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(code)), "{line}");
+    }
+    let list = shim.ask("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":\"s5\",\"method\":\"tools/list\"}\r");
+    assert_eq!(list["id"], "s5");
+    assert!(list["result"]["tools"].is_array());
+    shim.end();
+}
+
+#[test]
+fn c055_a_call_while_the_service_is_away_fails_and_the_next_one_works() {
+    let double = Double::start();
+    let broken = Reply::Status(502, vec![], "<html>".to_owned());
+    double.script([Reply::CommitAndCut, broken, Reply::Accept]);
+    let mut shim = Shim::start(&Machine::new(&double.url));
+    for _ in 0..2 {
+        let answer = shim.ask(CALL);
+        assert_eq!(answer["result"]["isError"], true);
+        let text = answer["result"]["content"][0]["text"].as_str().expect("text");
+        assert!(text.starts_with("service_unreachable - "), "{text}");
+    }
+    assert_eq!(shim.ask(CALL)["result"]["content"][0]["text"], "ok");
+    shim.end();
+    let mut shim = Shim::start(&Machine::new("http://127.0.0.1:9"));
+    assert_eq!(shim.ask(INITIALIZE)["error"]["code"], -32603);
+    shim.end();
+}
+
+#[test]
+fn a_caller_without_a_key_is_told_how_to_sign_in() {
+    let double = Double::start();
+    double.script([Reply::Status(401, vec![], String::new())]);
+    let want = "unauthenticated - sign in with: cairn login";
+    for machine in [Machine::new(&double.url), Machine::signed_out()] {
+        let mut shim = Shim::start(&machine);
+        assert_eq!(shim.ask(CALL)["result"]["content"][0]["text"], want);
+        shim.end();
+    }
+}
+
+#[test]
+fn calls_run_side_by_side_and_a_renewed_key_counts_at_once() {
+    let double = Double::start();
+    let mut machine = Machine::new(&double.url);
+    machine.env.remove("CAIRN_API_KEY");
+    let mut shim = Shim::start(&machine);
+    shim.ask(CALL);
+    let login = machine.run(&["login", "--key"], KEY.as_bytes());
+    assert_eq!(login.status.code(), Some(0), "{login:?}");
+    double.script([Reply::Late(Duration::from_millis(800)), Reply::Accept]);
+    shim.send(CALL);
+    double.wait_for_requests(2);
+    let quick = shim.ask(r#"{"jsonrpc":"2.0","id":10,"method":"ping"}"#);
+    assert_eq!(quick["id"], 10, "the slow call is still under way");
+    assert_eq!(shim.receive()["id"], 9);
+    shim.end();
+}

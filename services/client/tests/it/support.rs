@@ -297,6 +297,11 @@ impl Double {
             .count()
     }
 
+    /// Waits until this many requests have come.
+    pub fn wait_for_requests(&self, count: usize) {
+        wait_for("requests", || self.inner.lock().expect("whole").requests.len() >= count);
+    }
+
     pub fn stored(&self) -> Vec<String> {
         self.inner
             .lock()

@@ -1,0 +1,83 @@
+//! Answers that the shim gives itself, and those of the service brought onto one line.
+
+use serde_json::{Value, json};
+
+use super::message::Message;
+
+/// An error for an id, which is JSON text.
+pub fn error(id: &str, code: i32, message: &str) -> String {
+    let message = Value::from(message);
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},\"message\":{message}}}}}")
+}
+
+/// What a message that could not be answered gets: a model can read the result of a tool, so
+/// that is where `text` goes; all else is an error. Nothing for a notification.
+pub fn failed(message: &Message, text: &str) -> Option<String> {
+    let id = message.id.as_deref()?;
+    if message.method != "tools/call" {
+        return Some(error(id, -32603, text));
+    }
+    let mut result = json!({"content": [{"type": "text", "text": text}], "isError": true});
+    if message.version.is_some() {
+        result["resultType"] = Value::from("complete");
+    }
+    Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}"))
+}
+
+/// The message in an answer's body, on one line; `None` if it holds none.
+pub fn one_line(content_type: &str, body: &str) -> Option<String> {
+    let json = if content_type.starts_with("text/event-stream") {
+        last_event(body)?
+    } else {
+        body.to_owned()
+    };
+    let fields: serde_json::Map<String, Value> = serde_json::from_str(&json).ok()?;
+    // Line ends in JSON text are white space: those of strings are escaped.
+    fields.contains_key("jsonrpc").then(|| json.trim().replace(['\r', '\n'], " "))
+}
+
+/// The data of the last event that has any: an answer stands at the end of its stream.
+fn last_event(body: &str) -> Option<String> {
+    let body = body.replace("\r\n", "\n");
+    let events = body.split("\n\n").map(|event| {
+        let data = event.lines().filter_map(|line| line.strip_prefix("data:"));
+        data.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+    });
+    events.filter(|data| !data.is_empty()).last()
+}
+
+/// The revision that an answer to `initialize` settles on.
+pub fn negotiated(line: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(line).ok()?;
+    Some(answer["result"]["protocolVersion"].as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_comes_from_json_or_from_a_stream() {
+        let laid_out = "{\n  \"jsonrpc\": \"2.0\",\r\n  \"id\": 1,\n  \"result\": {}\n}\n";
+        let line = one_line("application/json", laid_out).expect("an answer");
+        assert!(!line.contains(['\r', '\n']), "{line}");
+        let stream = ": hello\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\n\
+            event: message\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\"result\":{}}\n\n";
+        let line = one_line("text/event-stream; charset=utf-8", stream);
+        assert_eq!(line.as_deref(), Some("{\"jsonrpc\":\"2.0\", \"id\":1,\"result\":{}}"));
+        assert_eq!(one_line("application/problem+json", "{\"code\":\"internal\"}"), None);
+        assert_eq!(one_line("text/html", "<html>"), None);
+    }
+
+    #[test]
+    fn c055_a_failed_call_is_a_result_that_a_model_can_read() {
+        let line = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}"#;
+        let message = Message::parse(line).expect("a message");
+        let answer: Value = failed(&message, "service_unreachable - why")
+            .and_then(|line| serde_json::from_str(&line).ok())
+            .expect("JSON");
+        assert_eq!(answer["id"], 7);
+        assert_eq!(answer["result"]["isError"], true);
+        assert_eq!(answer["result"]["content"][0]["text"], "service_unreachable - why");
+    }
+}

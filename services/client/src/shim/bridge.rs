@@ -1,0 +1,150 @@
+//! Bridge: one message to the service, one answer back, whatever happens on the way.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use cairn_wire::Problem;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{RequestBuilder, StatusCode};
+
+use super::answer;
+use super::message::Message;
+use crate::account;
+use crate::api::{self, Api};
+use crate::config::{Dirs, HostEnv, Settings};
+use crate::exit::Failure;
+use crate::project::Project;
+
+/// How long a call may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// What a caller without a valid key reads.
+const SIGN_IN: &str = "unauthenticated - sign in with: cairn login";
+
+/// The way to the service.
+#[derive(Debug)]
+pub struct Bridge {
+    dirs: Dirs,
+    settings: Settings,
+    api: Option<Api>,
+    session: Option<String>,
+    /// The revision that `initialize` settled on.
+    negotiated: Mutex<Option<String>>,
+}
+
+impl Bridge {
+    /// A bridge for the project in which the host was started.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if this machine cannot make connections at all.
+    pub fn new() -> Result<Self, Failure> {
+        let dirs = Dirs::from_env();
+        let host = HostEnv::from_env();
+        let here = || std::env::current_dir().unwrap_or_else(|_| dirs.home.clone());
+        let project = Project::of(&host.project_dir.unwrap_or_else(here), &dirs);
+        let settings = Settings::load(&dirs, Some(&project.root));
+        let api = match &settings.url {
+            Some(service) => Some(Api::new(service, None, DEADLINE)?.within(&project.name.key)),
+            None => None,
+        };
+        Ok(Self {
+            dirs,
+            settings,
+            api,
+            session: host.session.map(|session| api::percent_encode(&session)),
+            negotiated: Mutex::new(None),
+        })
+    }
+
+    /// The answer to a message; `None` if none is due.
+    pub async fn forward(&self, message: &Message) -> Option<String> {
+        match self.send(message).await {
+            Ok(answer) => {
+                if message.method == "initialize" {
+                    let version = answer.as_deref().and_then(answer::negotiated);
+                    *self.negotiated.lock().expect("nothing panics while it is held") = version;
+                }
+                answer
+            }
+            Err(text) => answer::failed(message, &text),
+        }
+    }
+
+    /// The service's answer, or what went wrong, as a model reads it.
+    async fn send(&self, message: &Message) -> Result<Option<String>, String> {
+        let service = self.settings.url.as_deref().zip(self.api.as_ref());
+        let (service, api) = service.ok_or("service_unreachable - no service is set")?;
+        // A shim lives for days: a key that was renewed meanwhile counts from the next call.
+        let account = account::find(&self.dirs, &self.settings, service).ok_or(SIGN_IN)?;
+        let request = api.signed(&account).post("/mcp", message.bytes.clone());
+        let response = self.with_headers(request, message).send().await;
+        let response = response
+            .map_err(|e| format!("service_unreachable - {}", api::plain_error(&e)))?;
+        let status = response.status();
+        let content_type = response.headers().get(CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content_type = content_type.to_owned();
+        let body = response.text().await;
+        let body = body.map_err(|e| format!("service_unreachable - {}", api::plain_error(&e)))?;
+        if message.id.is_none() {
+            return Ok(None);
+        }
+        // Refusals of the protocol come with a status of their own and a message inside.
+        match answer::one_line(&content_type, &body) {
+            Some(line) => Ok(Some(line)),
+            None if status == StatusCode::UNAUTHORIZED => Err(SIGN_IN.to_owned()),
+            None => Err(explain(status, &body)),
+        }
+    }
+
+    fn with_headers(&self, request: RequestBuilder, message: &Message) -> RequestBuilder {
+        let mut request = request
+            .header(ACCEPT, "application/json, text/event-stream")
+            .header("Mcp-Method", header_text(&message.method));
+        if let Some(name) = &message.name {
+            request = request.header("Mcp-Name", header_text(name));
+        }
+        if let Some(session) = &self.session {
+            request = request.header("Cairn-Session", session);
+        }
+        let negotiated = || {
+            let version = self.negotiated.lock().expect("nothing panics while it is held");
+            version.clone().filter(|_| message.method != "initialize")
+        };
+        match message.version.clone().or_else(negotiated) {
+            Some(version) => request.header("MCP-Protocol-Version", header_text(&version)),
+            None => request,
+        }
+    }
+}
+
+/// Text as a header carries it: as it is if it is plain, else in the base64 form.
+fn header_text(text: &str) -> String {
+    let plain = text.bytes().all(|b| matches!(b, b' '..=b'~'));
+    if plain && text.trim() == text && !text.starts_with("=?") {
+        return text.to_owned();
+    }
+    format!("=?base64?{}?=", BASE64_STANDARD.encode(text))
+}
+
+fn explain(status: StatusCode, body: &str) -> String {
+    match serde_json::from_str::<Problem>(body) {
+        Ok(problem) => problem.text(),
+        Err(_) => format!("service_unreachable - HTTP {}", status.as_u16()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_travel_in_headers_whatever_they_hold() {
+        assert_eq!(header_text("mem_search"), "mem_search");
+        assert_eq!(header_text("caf\u{e9}"), "=?base64?Y2Fmw6k=?=");
+        assert_eq!(header_text("a\nb"), "=?base64?YQpi?=");
+        assert_eq!(header_text("=?base64?x?="), "=?base64?PT9iYXNlNjQ/eD89?=");
+    }
+}
