@@ -182,25 +182,32 @@ async fn a_database_without_tables_is_refused() {
 }
 
 #[tokio::test]
+async fn a_statement_that_waits_too_long_is_a_timeout() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let mut admin = db.admin().await;
+    run(&mut admin, "begin; lock table tenant_counters").await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let events = [observation("x")];
+    let error = tx
+        .record_events(&batch(twin.owner, &events))
+        .await
+        .expect_err("the counter is held");
+    assert!(matches!(error, StoreError::Timeout), "{error:?}");
+    assert!(error.is_retryable());
+    drop(tx);
+    run(&mut admin, "rollback").await;
+    // The same call works later.
+    record(&db.store, &twin, twin.owner, &events).await;
+}
+
+#[tokio::test]
 async fn a_server_that_is_away_is_unavailable() {
     // Port 9 of the loopback: nothing listens there.
     let away = options("postgres://cairn_app@127.0.0.1:9/cairn", 1);
     let error = Store::connect(&away).await.err().expect("nothing answers");
     assert!(matches!(error, StoreError::Unavailable), "{error:?}");
     assert!(error.is_retryable());
-}
-
-#[tokio::test]
-async fn migrating_again_changes_nothing() {
-    let db = TestDb::new().await;
-    fill(&db).await;
-    cairn_store::prepare_database(&db.admin_url)
-        .await
-        .expect("roles again");
-    cairn_store::migrate(&db.admin_url)
-        .await
-        .expect("nothing to do");
-    assert!(rows(&mut db.admin().await, "records").await > 0);
 }
 
 /// One of everything in both tenants.

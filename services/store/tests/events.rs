@@ -108,6 +108,15 @@ async fn the_same_event_id_in_two_tenants_is_two_events() {
 }
 
 #[tokio::test]
+async fn c031_two_honest_events_of_equal_content_are_two() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let events = [tool_use("\"ok\""), tool_use("\"ok\"")];
+    let recorded = record(&db.store, &twin, twin.owner, &events).await;
+    assert_eq!(stored_ids(&recorded), [Some("T1"), Some("T2")]);
+}
+
+#[tokio::test]
 async fn a_deleted_event_stays_deleted() {
     let db = TestDb::new().await;
     let twin = db.twins.0;
@@ -237,6 +246,43 @@ async fn the_same_batch_sent_twice_at_once_is_stored_once() {
     assert_eq!(stored, 20);
     let numbers = "select count(*) = 20 and max(number) = 20 and max(position) = 21 from records";
     assert!(holds(&db, numbers).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_over_the_same_sessions_in_any_order_never_lock_each_other_out() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let writers: Vec<_> = (0..6_usize)
+        .map(|writer| {
+            let store = db.store.clone();
+            tokio::spawn(async move {
+                for round in 0..6 {
+                    let mut events: Vec<_> = (0..8)
+                        .map(|n| {
+                            let name = format!("p-{}-{}", round, n % 4);
+                            let event = match n % 3 {
+                                0 => tool_use("1"),
+                                1 => observation("x"),
+                                _ => work_entry("l", "m", None),
+                            };
+                            in_project(&name, in_session(&format!("s-{n}"), event))
+                        })
+                        .collect();
+                    events.rotate_left(writer);
+                    if writer % 2 == 0 {
+                        events.reverse();
+                    }
+                    record(&store, &twin, twin.owner, &events).await;
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.expect("no deadlock");
+    }
+    assert_eq!(count(&db, "select count(*) from projects").await, 24);
+    assert_eq!(count(&db, "select count(*) from sessions").await, 48);
+    assert_eq!(count(&db, "select count(*) from events").await, 288);
 }
 
 #[tokio::test]

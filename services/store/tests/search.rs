@@ -180,6 +180,22 @@ async fn c027_c028_a_text_with_too_many_or_too_long_words_is_stored_and_found_by
     assert_eq!(kept, text);
 }
 
+#[tokio::test]
+async fn c063_two_spellings_of_one_name_are_found_by_either() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let (composed, decomposed) = ("src/caf\u{e9}.ts", "src/cafe\u{301}.ts");
+    store(&db, &twin, &[composed, decomposed]).await;
+    for query in [composed, decomposed, "caf\u{e9}", "cafe\u{301}.ts"] {
+        assert_eq!(find(&db, &twin, query, 20).await.len(), 2, "{query}");
+    }
+    let named = [in_project("caf\u{e9}", observation("x"))];
+    record(&db.store, &twin, twin.owner, &named).await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let found = tx.find_projects("CAFE\u{301}").await.expect("find");
+    assert_eq!(found.len(), 1);
+}
+
 async fn store(db: &TestDb, twin: &Twin, titles: &[&str]) {
     let events: Vec<_> = titles
         .iter()
