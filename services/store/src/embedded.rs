@@ -82,6 +82,26 @@ pub fn default_data() -> Result<PathBuf, EmbeddedError> {
     }
 }
 
+/// The address, for the role of the server, of the private Postgres that another process runs on
+/// a data folder now; `None` if none does.
+///
+/// # Errors
+/// [`EmbeddedError`] if the folder cannot be read.
+pub fn find_running(data: &Path) -> Result<Option<String>, EmbeddedError> {
+    if !data.join("postgres").exists() {
+        return Ok(None);
+    }
+    let folders = Folders::of(data)?;
+    match folders.lock() {
+        Ok(_) => Ok(None),
+        Err(EmbeddedError::InUse(_)) => {
+            let socket = folders.socket_text()?;
+            Ok(Some(address(&socket, APP_ROLE, DATABASE)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 impl EmbeddedError {
     fn io(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let what = format!("{what} {}", path.display());
@@ -105,8 +125,8 @@ impl EmbeddedPostgres {
     /// # Errors
     /// [`EmbeddedError`].
     pub async fn start(options: EmbeddedOptions) -> Result<Self, EmbeddedError> {
-        let runner = Runner::detect().await?;
-        let folders = Folders::prepare(&options.data, &runner).await?;
+        let runner = Runner::detect()?;
+        let folders = Folders::prepare(&options.data, &runner)?;
         let lock = folders.lock()?;
         let programs = binaries::find(&folders.postgres, &options.bin_dirs).await?;
         cluster::end_orphan(&folders).await?;

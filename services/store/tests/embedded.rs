@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cairn_store::embedded::{EmbeddedError, EmbeddedOptions, EmbeddedPostgres};
+use cairn_store::embedded::{EmbeddedError, EmbeddedOptions, EmbeddedPostgres, find_running};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sqlx::{Connection as _, Executor as _, PgConnection};
@@ -109,6 +109,17 @@ async fn the_app_role_reaches_the_same_database() {
             .expect("a row");
     assert_eq!(who, ("cairn_app".to_owned(), "cairn".to_owned()));
     server.stop().await;
+}
+
+#[tokio::test]
+async fn a_running_server_is_found_by_its_folder() {
+    let data = folder();
+    let find = || find_running(data.path()).expect("readable");
+    assert_eq!(find(), None, "nothing there yet");
+    let server = start(data.path()).await;
+    assert_eq!(find(), Some(server.app_url()));
+    server.stop().await;
+    assert_eq!(find(), None, "stopped");
 }
 
 #[tokio::test]

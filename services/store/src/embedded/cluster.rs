@@ -14,7 +14,7 @@ use nix::unistd::{Pid, Uid};
 use sha2::{Digest as _, Sha256};
 
 use super::binaries::Programs;
-use super::process::Runner;
+use super::process::{Owner, Runner};
 use super::{EmbeddedError, POLL};
 
 /// The longest path of a socket, without its final zero.
@@ -38,37 +38,26 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// Makes the folders that are missing, each closed to others.
-    pub(super) async fn prepare(data: &Path, runner: &Runner) -> Result<Self, EmbeddedError> {
-        make_private(data)?;
-        let data = &data
+    /// The folders of an existing data folder.
+    pub(super) fn of(data: &Path) -> Result<Self, EmbeddedError> {
+        let data = data
             .canonicalize()
             .map_err(EmbeddedError::io("cannot use", data))?;
-        if let Some(owner) = &runner.owner {
-            // The database's user must pass through, but need not see what else is there.
-            fs::set_permissions(data, Permissions::from_mode(0o711))
-                .map_err(EmbeddedError::io("cannot open to its user", data))?;
-            let mut enter = runner.command(Path::new("test"));
-            if !enter
-                .arg("-x")
-                .arg(data)
-                .status()
-                .is_ok_and(|s| s.success())
-            {
-                return Err(EmbeddedError::Refused(format!(
-                    "Postgres runs as {}, who cannot enter {}: set CAIRN_DATA to a folder that \
-                     is reachable, such as /var/lib/cairn",
-                    owner.name,
-                    data.display()
-                )));
-            }
-        }
-        let folders = Self {
+        Ok(Self {
             postgres: data.join("postgres"),
-            socket: socket_folder(data),
+            socket: socket_folder(&data),
             log: data.join("postgres.log"),
-            data: data.clone(),
-        };
+            data,
+        })
+    }
+
+    /// Makes the folders that are missing, each closed to others.
+    pub(super) fn prepare(data: &Path, runner: &Runner) -> Result<Self, EmbeddedError> {
+        make_private(data)?;
+        let folders = Self::of(data)?;
+        if let Some(owner) = &runner.owner {
+            open_to(owner, &folders.data, runner)?;
+        }
         folders.prepare_socket(runner)?;
         Ok(folders)
     }
@@ -140,6 +129,27 @@ impl Folders {
         }
         owner.map_or(Ok(()), |owner| owner.take(&self.socket))
     }
+}
+
+/// Lets the database's user pass through the folder, without seeing what else is there.
+fn open_to(owner: &Owner, data: &Path, runner: &Runner) -> Result<(), EmbeddedError> {
+    fs::set_permissions(data, Permissions::from_mode(0o711))
+        .map_err(EmbeddedError::io("cannot open to its user", data))?;
+    let mut enter = runner.command(Path::new("test"));
+    if enter
+        .arg("-x")
+        .arg(data)
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        return Ok(());
+    }
+    Err(EmbeddedError::Refused(format!(
+        "Postgres runs as {}, who cannot enter {}: set CAIRN_DATA to a folder that is reachable, \
+         such as /var/lib/cairn",
+        owner.name,
+        data.display()
+    )))
 }
 
 /// Inside the data folder, unless its path is too long for a socket.

@@ -66,7 +66,7 @@ impl Owner {
 
 impl Runner {
     /// Finds out who we are and how commands are started.
-    pub(super) async fn detect() -> Result<Self, EmbeddedError> {
+    pub(super) fn detect() -> Result<Self, EmbeddedError> {
         let owner = if Uid::effective().is_root() {
             Some(unprivileged_user()?)
         } else {
