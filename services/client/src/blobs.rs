@@ -66,10 +66,10 @@ impl Blob {
         let media = media.unwrap_or("application/octet-stream");
         let kind = match media.split('/').next() {
             Some(kind @ ("image" | "audio")) => kind,
-            _ => match self.kind.as_deref() {
-                Some(kind @ ("image" | "audio")) => kind,
-                _ => "blob",
-            },
+            _ if matches!(self.kind.as_deref(), Some("image" | "audio")) => {
+                self.kind.as_deref().unwrap_or_default()
+            }
+            _ => "blob",
         };
         let digest = crate::state::hex(&Sha256::digest(&bytes));
         format!(

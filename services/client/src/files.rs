@@ -4,12 +4,15 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use uuid::Uuid;
 
 /// What unfinished files start with; they are worthless once their writer is gone.
-pub const UNFINISHED: &str = ".unfinished-";
+const UNFINISHED: &str = ".unfinished-";
+
+/// How long a writer may be thought to be still at work.
+const UNFINISHED_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 /// Makes a folder and those above it, readable by their owner alone.
 ///
@@ -74,6 +77,28 @@ fn write_aside(folder: &Path, content: &[u8]) -> io::Result<PathBuf> {
 /// What the file system says.
 pub fn sync_dir(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// Removes what writers that were killed left in a folder.
+pub fn remove_unfinished(folder: &Path) {
+    prune(folder, UNFINISHED, UNFINISHED_LIFE);
+}
+
+/// Removes files of a folder whose names start with `prefix` and that are older than `life`.
+pub fn prune(folder: &Path, prefix: &str, life: Duration) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let age = entry.metadata().and_then(|data| data.modified());
+        let age = age
+            .ok()
+            .and_then(|at| SystemTime::now().duration_since(at).ok());
+        let named = entry.file_name().to_string_lossy().starts_with(prefix);
+        if named && age.is_some_and(|age| age > life) {
+            drop(fs::remove_file(entry.path()));
+        }
+    }
 }
 
 /// A lock file, locked. The lock ends with the value, or with the process.

@@ -3,8 +3,8 @@
 //! Kept below `~/.local/state/cairn`; marks are pruned after seven days.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -72,22 +72,7 @@ pub fn is_private_turn(dirs: &Dirs, session: &str) -> bool {
 /// Removes marks that are over their time.
 pub fn prune(dirs: &Dirs) {
     for topic in MARKS {
-        prune_folder(&dirs.state.join(topic));
-    }
-}
-
-fn prune_folder(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let age = entry.metadata().and_then(|data| data.modified());
-        let age = age
-            .ok()
-            .and_then(|at| SystemTime::now().duration_since(at).ok());
-        if age.is_some_and(|age| age > MARK_LIFE) {
-            drop(fs::remove_file(entry.path()));
-        }
+        files::prune(&dirs.state.join(topic), "", MARK_LIFE);
     }
 }
 

@@ -186,15 +186,15 @@ fn is_recorded(tool: &str, skipped: &[String]) -> bool {
     let Some(rest) = tool.strip_prefix("mcp__") else {
         return true;
     };
-    let server = |name: &&str| {
-        rest.strip_suffix(*name)
+    let server = |name: &str| {
+        rest.strip_suffix(name)
             .and_then(|rest| rest.strip_suffix("__"))
     };
     let ours = |server: &str| server.to_lowercase().contains("cairn");
-    !(OWN_TOOLS.iter().any(|name| server(&name).is_some())
+    !(OWN_TOOLS.iter().any(|name| server(name).is_some())
         || OWN_TOOLS_WITH_COMMON_NAMES
             .iter()
-            .filter_map(|name| server(&name))
+            .filter_map(|name| server(name))
             .any(ours))
 }
 

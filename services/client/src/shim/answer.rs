@@ -7,7 +7,9 @@ use super::message::Message;
 /// An error for an id, which is JSON text.
 pub fn error(id: &str, code: i32, message: &str) -> String {
     let message = Value::from(message);
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},\"message\":{message}}}}}")
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},\"message\":{message}}}}}"
+    )
 }
 
 /// What a message that could not be answered gets: a model can read the result of a tool, so
@@ -21,7 +23,9 @@ pub fn failed(message: &Message, text: &str) -> Option<String> {
     if message.version.is_some() {
         result["resultType"] = Value::from("complete");
     }
-    Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}"))
+    Some(format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}"
+    ))
 }
 
 /// The message in an answer's body, on one line; `None` if it holds none.
@@ -33,7 +37,9 @@ pub fn one_line(content_type: &str, body: &str) -> Option<String> {
     };
     let fields: serde_json::Map<String, Value> = serde_json::from_str(&json).ok()?;
     // Line ends in JSON text are white space: those of strings are escaped.
-    fields.contains_key("jsonrpc").then(|| json.trim().replace(['\r', '\n'], " "))
+    fields
+        .contains_key("jsonrpc")
+        .then(|| json.trim().replace(['\r', '\n'], " "))
 }
 
 /// The data of the last event that has any: an answer stands at the end of its stream.
@@ -41,7 +47,9 @@ fn last_event(body: &str) -> Option<String> {
     let body = body.replace("\r\n", "\n");
     let events = body.split("\n\n").map(|event| {
         let data = event.lines().filter_map(|line| line.strip_prefix("data:"));
-        data.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+        data.map(|line| line.strip_prefix(' ').unwrap_or(line))
+            .collect::<Vec<_>>()
+            .join("\n")
     });
     events.filter(|data| !data.is_empty()).last()
 }
@@ -64,8 +72,14 @@ mod tests {
         let stream = ": hello\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\n\
             event: message\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\"result\":{}}\n\n";
         let line = one_line("text/event-stream; charset=utf-8", stream);
-        assert_eq!(line.as_deref(), Some("{\"jsonrpc\":\"2.0\", \"id\":1,\"result\":{}}"));
-        assert_eq!(one_line("application/problem+json", "{\"code\":\"internal\"}"), None);
+        assert_eq!(
+            line.as_deref(),
+            Some("{\"jsonrpc\":\"2.0\", \"id\":1,\"result\":{}}")
+        );
+        assert_eq!(
+            one_line("application/problem+json", "{\"code\":\"internal\"}"),
+            None
+        );
         assert_eq!(one_line("text/html", "<html>"), None);
     }
 
@@ -78,6 +92,9 @@ mod tests {
             .expect("JSON");
         assert_eq!(answer["id"], 7);
         assert_eq!(answer["result"]["isError"], true);
-        assert_eq!(answer["result"]["content"][0]["text"], "service_unreachable - why");
+        assert_eq!(
+            answer["result"]["content"][0]["text"],
+            "service_unreachable - why"
+        );
     }
 }

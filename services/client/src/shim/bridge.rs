@@ -64,7 +64,10 @@ impl Bridge {
             Ok(answer) => {
                 if message.method == "initialize" {
                     let version = answer.as_deref().and_then(answer::negotiated);
-                    *self.negotiated.lock().expect("nothing panics while it is held") = version;
+                    *self
+                        .negotiated
+                        .lock()
+                        .expect("nothing panics while it is held") = version;
                 }
                 answer
             }
@@ -80,11 +83,13 @@ impl Bridge {
         let account = account::find(&self.dirs, &self.settings, service).ok_or(SIGN_IN)?;
         let request = api.signed(&account).post("/mcp", message.bytes.clone());
         let response = self.with_headers(request, message).send().await;
-        let response = response
-            .map_err(|e| format!("service_unreachable - {}", api::plain_error(&e)))?;
+        let response =
+            response.map_err(|e| format!("service_unreachable - {}", api::plain_error(&e)))?;
         let status = response.status();
         let content_type = response.headers().get(CONTENT_TYPE);
-        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content_type = content_type
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
         let content_type = content_type.to_owned();
         let body = response.text().await;
         let body = body.map_err(|e| format!("service_unreachable - {}", api::plain_error(&e)))?;
@@ -110,7 +115,10 @@ impl Bridge {
             request = request.header("Cairn-Session", session);
         }
         let negotiated = || {
-            let version = self.negotiated.lock().expect("nothing panics while it is held");
+            let version = self
+                .negotiated
+                .lock()
+                .expect("nothing panics while it is held");
             version.clone().filter(|_| message.method != "initialize")
         };
         match message.version.clone().or_else(negotiated) {

@@ -57,12 +57,18 @@ impl Message {
         // `"id":null` reads as absent; either way nobody waits for an answer to it.
         let id = parts.id.map(|id| id.get().to_owned());
         let id_ok = id.as_deref().is_none_or(is_id);
-        let named = if id_ok { id.as_deref().unwrap_or("null") } else { "null" };
+        let named = if id_ok {
+            id.as_deref().unwrap_or("null")
+        } else {
+            "null"
+        };
         let (Some("2.0"), Some(method), true) = (parts.jsonrpc.as_deref(), parts.method, id_ok)
         else {
             return Err(answer::error(named, -32600, "Invalid Request"));
         };
-        let params = parts.params.map(|params| serde_json::from_str::<Params>(params.get()));
+        let params = parts
+            .params
+            .map(|params| serde_json::from_str::<Params>(params.get()));
         let params = match params {
             Some(Ok(params)) => params,
             // What is in them is the service's to judge, except where a header needs it.
@@ -71,7 +77,10 @@ impl Message {
         if method == "tools/call" && params.name.is_none() {
             return Err(answer::error(named, -32602, "Invalid params: name a tool"));
         }
-        let version = params.meta.as_ref().and_then(|meta| meta.get(META_VERSION)?.as_str());
+        let version = params
+            .meta
+            .as_ref()
+            .and_then(|meta| meta.get(META_VERSION)?.as_str());
         Ok(Self {
             bytes: line.to_vec(),
             version: version.map(str::to_owned),
@@ -99,10 +108,22 @@ mod tests {
     fn c054_a_malformed_line_has_its_answer() {
         for (line, id, code) in [
             ("not json", "null", -32700),
-            ("[{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}]", "null", -32600),
+            (
+                "[{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\"}]",
+                "null",
+                -32600,
+            ),
             ("{\"id\":1,\"method\":\"ping\"}", "1", -32600),
-            ("{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}", "null", -32600),
-            ("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":null}", "2", -32602),
+            (
+                "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}",
+                "null",
+                -32600,
+            ),
+            (
+                "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":null}",
+                "2",
+                -32602,
+            ),
             ("\"text\"", "null", -32600),
         ] {
             let refusal = Message::parse(line.as_bytes()).expect_err("no message");
@@ -113,7 +134,8 @@ mod tests {
 
     #[test]
     fn what_headers_repeat_is_read_from_the_message() {
-        let line = br#"{"jsonrpc":"2.0","id":"s5","method":"tools/call","params":{"name":"mem_search",
+        let line =
+            br#"{"jsonrpc":"2.0","id":"s5","method":"tools/call","params":{"name":"mem_search",
             "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
         let message = Message::parse(line).expect("a message");
         assert_eq!(message.id.as_deref(), Some("\"s5\""));

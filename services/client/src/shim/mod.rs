@@ -77,7 +77,10 @@ async fn serve(bridge: &Arc<Bridge>, mut lines: mpsc::Receiver<Vec<u8>>) {
 
 /// Starts what a line asks for.
 fn accept(bridge: &Arc<Bridge>, line: &[u8], calls: &mut JoinSet<()>) {
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
+    let line = line
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(line)
+        .trim_ascii();
     if line.is_empty() {
         return;
     }

@@ -202,6 +202,8 @@ impl Spool {
 
     /// Turns what was appended so far into a segment. New records go to a new file.
     fn rotate(&self) -> io::Result<()> {
+        files::make_private_dir(&self.dir)?;
+        files::remove_unfinished(&self.dir);
         let open = self.dir.join("open.ndjson");
         // A hook that is stopped with the lock in its hand must not stop the flush for good.
         let Some(_lock) = files::lock(&self.dir.join("lock"), Duration::from_secs(2))? else {

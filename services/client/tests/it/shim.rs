@@ -53,7 +53,11 @@ impl Shim {
         drop(self.stdin.take());
         let begun = Instant::now();
         assert_eq!(self.child.wait().expect("ends").code(), Some(0));
-        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            begun.elapsed()
+        );
     }
 }
 
@@ -62,7 +66,10 @@ fn messages_pass_with_the_headers_that_mirror_them() {
     let double = Double::start();
     let machine = Machine::new(&double.url).set("CLAUDE_CODE_SESSION_ID", "s 1");
     let mut shim = Shim::start(&machine);
-    assert_eq!(shim.ask(INITIALIZE)["result"]["protocolVersion"], "2025-06-18");
+    assert_eq!(
+        shim.ask(INITIALIZE)["result"]["protocolVersion"],
+        "2025-06-18"
+    );
     shim.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     assert_eq!(shim.ask(CALL)["result"]["content"][0]["text"], "ok");
     let modern = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"café","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
@@ -70,16 +77,30 @@ fn messages_pass_with_the_headers_that_mirror_them() {
     shim.end();
     let inner = double.inner.lock().expect("whole");
     let of = |text: &str| {
-        let found = inner.requests.iter().find(|(_, _, body)| body == text.as_bytes());
+        let found = inner
+            .requests
+            .iter()
+            .find(|(_, _, body)| body == text.as_bytes());
         found.expect("passed through as it was").1.clone()
     };
     assert!(of(INITIALIZE).get("mcp-protocol-version").is_none());
     let call = of(CALL);
     assert_eq!(call["mcp-protocol-version"], "2025-06-18");
-    assert_eq!((&call["mcp-method"], &call["mcp-name"]), (&"tools/call".parse().expect("a value"), &"mem_search".parse().expect("a value")));
+    assert_eq!(
+        (&call["mcp-method"], &call["mcp-name"]),
+        (
+            &"tools/call".parse().expect("a value"),
+            &"mem_search".parse().expect("a value")
+        )
+    );
     assert_eq!(call["cairn-session"], "s%201");
     assert_eq!(call["authorization"], format!("Bearer {KEY}"));
-    assert!(call["cairn-project"].to_str().expect("text").starts_with("dir:"));
+    assert!(
+        call["cairn-project"]
+            .to_str()
+            .expect("text")
+            .starts_with("dir:")
+    );
     assert_eq!(of(modern)["mcp-protocol-version"], "2026-07-28");
     assert_eq!(of(modern)["mcp-name"], "=?base64?Y2Fmw6k=?=");
 }
@@ -99,7 +120,9 @@ fn c052_stdin_closes() {
 #[test]
 fn c053_only_json_rpc_on_stdout() {
     let double = Double::start();
-    let verbose = Machine::new(&double.url).set("RUST_LOG", "trace").set("CAIRN_LOG", "trace");
+    let verbose = Machine::new(&double.url)
+        .set("RUST_LOG", "trace")
+        .set("CAIRN_LOG", "trace");
     let broken = Machine::new(&double.url);
     let folder = broken.home().join(".config/cairn");
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -124,13 +147,29 @@ fn c054_malformed_messages_between_two_good_ones() {
     shim.ask(INITIALIZE);
     for (line, id, code) in [
         ("not json", Value::Null, -32700),
-        (r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":null}"#, json!(2), -32602),
-        (r#"{"jsonrpc":"2.0","id":3,"method":"no/such"}"#, json!(3), -32601),
-        (r#"[{"jsonrpc":"2.0","id":4,"method":"ping"}]"#, Value::Null, -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":null}"#,
+            json!(2),
+            -32602,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":3,"method":"no/such"}"#,
+            json!(3),
+            -32601,
+        ),
+        (
+            r#"[{"jsonrpc":"2.0","id":4,"method":"ping"}]"#,
+            Value::Null,
+            -32600,
+        ),
         ("{\"jsonrpc\":\"2.0\",\"id\":5}\r", json!(5), -32600),
     ] {
         let answer = shim.ask(line);
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(code)), "{line}");
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&id, &json!(code)),
+            "{line}"
+        );
     }
     let list = shim.ask("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":\"s5\",\"method\":\"tools/list\"}\r");
     assert_eq!(list["id"], "s5");
@@ -147,7 +186,9 @@ fn c055_a_call_while_the_service_is_away_fails_and_the_next_one_works() {
     for _ in 0..2 {
         let answer = shim.ask(CALL);
         assert_eq!(answer["result"]["isError"], true);
-        let text = answer["result"]["content"][0]["text"].as_str().expect("text");
+        let text = answer["result"]["content"][0]["text"]
+            .as_str()
+            .expect("text");
         assert!(text.starts_with("service_unreachable - "), "{text}");
     }
     assert_eq!(shim.ask(CALL)["result"]["content"][0]["text"], "ok");

@@ -299,7 +299,9 @@ impl Double {
 
     /// Waits until this many requests have come.
     pub fn wait_for_requests(&self, count: usize) {
-        wait_for("requests", || self.inner.lock().expect("whole").requests.len() >= count);
+        wait_for("requests", || {
+            self.inner.lock().expect("whole").requests.len() >= count
+        });
     }
 
     pub fn stored(&self) -> Vec<String> {
