@@ -48,6 +48,14 @@ pub fn units(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
+/// The estimate of a text's tokens that budgets use: a quarter of its ASCII units plus all others,
+/// rounded up (contract, "Units").
+#[must_use]
+pub fn est_tokens(text: &str) -> usize {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    ascii.div_ceil(4) + (units(text) - ascii)
+}
+
 /// A text that capture may cut, cleaned of NUL.
 ///
 /// # Errors
@@ -219,6 +227,12 @@ mod tests {
             cut(&text, Bound::Bytes(40)),
             format!("{}…[cut 78 bytes]", "x".repeat(22))
         );
+    }
+
+    #[test]
+    fn tokens_are_estimated_by_script() {
+        assert_eq!(est_tokens("修复 pool"), 4);
+        assert_eq!(est_tokens(""), 0);
     }
 
     #[test]

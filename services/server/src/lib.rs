@@ -1,1 +1,21 @@
+//! Who answers: two doors, HTTP and MCP, to the same actions.
+//!
+//! The production entry point is [`serve`]: it takes a listener and a shutdown signal, so tests
+//! run the real service on a port of their own.
 
+pub mod app;
+pub mod config;
+pub mod telemetry;
+
+pub mod auth;
+
+pub mod http;
+pub mod mcp;
+
+pub mod actions;
+
+pub mod lifecycle;
+pub use lifecycle::serve;
+
+pub mod admin;
+pub mod embedded;

@@ -1,1 +1,244 @@
-fn main() {}
+//! `cairn-server`: one executable, a subcommand a role.
+
+use anyhow::Context;
+use cairn_domain::scope::{Role, Scope};
+use cairn_server::app::{App, Clock};
+use cairn_server::config::{Config, Stores};
+use cairn_server::{admin, embedded, http, lifecycle, telemetry};
+use cairn_store::continuations::Continuations;
+use cairn_store::cursor_keys::KeyRing;
+use cairn_store::embedded::{EmbeddedOptions, EmbeddedPostgres};
+use cairn_store::{Store, StoreOptions};
+use clap::{Parser, Subcommand};
+use tokio::net::TcpListener;
+
+/// Shared memory for teams of coding agents: the service.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Answer clients (the default).
+    Serve,
+    /// Bring the database of CAIRN_DATABASE_URL up to this version; its role must be allowed to
+    /// act as cairn_owner.
+    Migrate,
+    /// Read the settings and say what is wrong with them.
+    CheckConfig,
+    /// Print the OpenAPI document.
+    Openapi,
+    /// Tenants, members and keys.
+    #[command(subcommand)]
+    Admin(Admin),
+}
+
+#[derive(Subcommand)]
+enum Admin {
+    /// Tenants.
+    #[command(subcommand)]
+    Tenant(TenantCommand),
+    /// Members.
+    #[command(subcommand)]
+    Member(MemberCommand),
+    /// Keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
+}
+
+#[derive(Subcommand)]
+enum TenantCommand {
+    /// Make a tenant and its owner; prints the owner's first key, once.
+    Create {
+        /// The tenant's name.
+        name: String,
+        /// The owner's handle.
+        #[arg(long)]
+        owner: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum MemberCommand {
+    /// Add a member; prints its first key, once.
+    Add {
+        /// The tenant's name.
+        tenant: String,
+        /// The member's handle.
+        handle: String,
+        /// owner, admin, member or reader.
+        #[arg(long, default_value = "member", value_parser = parse_role)]
+        role: Role,
+    },
+}
+
+#[derive(Subcommand)]
+enum KeyCommand {
+    /// Make a key; prints it, once.
+    Create {
+        /// The tenant's name.
+        tenant: String,
+        /// The member's handle; a service key if left out.
+        #[arg(long)]
+        member: Option<String>,
+        /// What the key is for.
+        #[arg(long, default_value = "key")]
+        name: String,
+        /// Only these scopes; may be given several times.
+        #[arg(long = "scope", value_parser = str::parse::<Scope>)]
+        scopes: Vec<Scope>,
+        /// Only this project: id, key or name.
+        #[arg(long)]
+        project: Option<String>,
+        /// Days until it ends: 1 to 365.
+        #[arg(long)]
+        days: Option<u32>,
+    },
+    /// End a key.
+    Revoke {
+        /// The tenant's name.
+        tenant: String,
+        /// The part of the key between the underscores.
+        key_id: String,
+    },
+}
+
+fn parse_role(name: &str) -> Result<Role, String> {
+    Role::from_name(name).ok_or_else(|| "one of owner, admin, member, reader".to_owned())
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    if let Some(Command::Openapi) = arguments.command {
+        return print(&http::document().to_pretty_json()?);
+    }
+    let config = Config::load()?;
+    telemetry::start(&config.log);
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => serve(config).await,
+        Command::Migrate => migrate(&config).await,
+        Command::Admin(command) => administer(&config, command).await,
+        Command::CheckConfig => print("the settings can be read"),
+        Command::Openapi => unreachable!("answered above"),
+    }
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .with_context(|| format!("listening on {}: is another one running?", config.listen))?;
+    let address = listener.local_addr()?;
+    let clock = Clock::system();
+    let (store, continuations, postgres) = open(&config).await?;
+    let first_key = match &postgres {
+        Some(_) => embedded::first_start(&store, &clock).await?,
+        None => None,
+    };
+    let app = App::new(store, continuations, clock, config.door.clone());
+    let url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    welcome(&url, first_key.as_deref(), postgres.is_some())?;
+    tracing::info!(%address, "ready");
+    let served = lifecycle::serve(app, listener, config.drain, lifecycle::signalled()).await;
+    if let Some(postgres) = postgres {
+        postgres.stop().await;
+    }
+    served
+}
+
+/// Opens the stores that the settings name.
+async fn open(
+    config: &Config,
+) -> anyhow::Result<(Store, Continuations, Option<EmbeddedPostgres>)> {
+    match &config.stores {
+        Stores::Embedded { data, postgres } => {
+            let options = EmbeddedOptions {
+                data: data.clone().map_or_else(cairn_store::embedded::default_data, Ok)?,
+                bin_dirs: postgres.iter().cloned().collect(),
+            };
+            let folder = options.data.clone();
+            let postgres = EmbeddedPostgres::start(options).await?;
+            let keys = cairn_store::embedded::load_or_create_keys(&folder)?;
+            let (superuser, app) = (postgres.superuser_url(), postgres.app_url());
+            let store = embedded::connect(&superuser, &app, config.pool).await?;
+            Ok((store, Continuations::memory(KeyRing::parse(&keys)?), Some(postgres)))
+        }
+        Stores::Shared { database_url, redis_url, cursor_keys } => {
+            let options =
+                StoreOptions { url: database_url.reveal().to_owned(), pool: config.pool };
+            let store = Store::connect(&options).await?;
+            let keys = KeyRing::parse(cursor_keys.reveal()).context("CAIRN_CURSOR_KEYS")?;
+            let continuations =
+                Continuations::connect(redis_url.reveal(), keys).context("CAIRN_REDIS_URL")?;
+            Ok((store, continuations, None))
+        }
+    }
+}
+
+async fn migrate(config: &Config) -> anyhow::Result<()> {
+    match &config.stores {
+        Stores::Shared { database_url, .. } => {
+            cairn_store::migrate(database_url.reveal()).await?;
+            print("the database is up to date")
+        }
+        Stores::Embedded { .. } => print("the embedded database migrates itself at its start"),
+    }
+}
+
+async fn administer(config: &Config, command: Admin) -> anyhow::Result<()> {
+    let (store, _, postgres) = open(config).await?;
+    let done = run_admin(&store, &Clock::system(), command).await;
+    store.close().await;
+    if let Some(postgres) = postgres {
+        postgres.stop().await;
+    }
+    done
+}
+
+async fn run_admin(store: &Store, clock: &Clock, command: Admin) -> anyhow::Result<()> {
+    let key = match command {
+        Admin::Tenant(TenantCommand::Create { name, owner }) => {
+            admin::create_tenant(store, clock, &name, &owner).await?
+        }
+        Admin::Member(MemberCommand::Add { tenant, handle, role }) => {
+            admin::add_member(store, clock, &tenant, &handle, role).await?
+        }
+        Admin::Key(KeyCommand::Create { tenant, member, name, scopes, project, days }) => {
+            let terms = admin::KeyTerms { member, name, scopes, project, days };
+            admin::create_key(store, clock, &tenant, &terms).await?
+        }
+        Admin::Key(KeyCommand::Revoke { tenant, key_id }) => {
+            admin::revoke_key(store, clock, &tenant, &key_id).await?;
+            return print("revoked");
+        }
+    };
+    print(&key.reveal())
+}
+
+/// Says how to connect, once the service can be connected to.
+fn welcome(url: &str, first_key: Option<&str>, is_embedded: bool) -> anyhow::Result<()> {
+    if !is_embedded {
+        return Ok(());
+    }
+    let mut text = format!("Cairn listens on {url}\n");
+    if let Some(key) = first_key {
+        text.push_str(&format!(
+            "\nYour key, shown this once:\n  {key}\n\nConnect this machine:\n  echo {key} | cairn login --url {url} --key\n"
+        ));
+    }
+    print(text.trim_end())
+}
+
+/// Writes a line to stdout, which is for people and pipes; the log goes to stderr.
+fn print(text: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush().context("writing to stdout")
+}

@@ -28,6 +28,7 @@ mod members;
 mod projects;
 pub mod records;
 mod search;
+mod tenants;
 mod timeline;
 
 pub mod continuations;

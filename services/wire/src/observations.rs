@@ -310,3 +310,45 @@ impl From<StoredRecord> for Record {
         sent
     }
 }
+
+/// Asks for several records.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct RecordBatch {
+    /// At most 100 of `41`, `S7`, `P3`.
+    pub ids: Vec<String>,
+    /// Id, key or name of a project that confines the answer.
+    #[serde(default)]
+    pub project: Option<String>,
+}
+
+impl RecordBatch {
+    /// The ids, repeats collapsed.
+    ///
+    /// # Errors
+    /// `invalid_field` for more than 100, or for what is no id.
+    pub fn parse(&self) -> Result<Vec<cairn_domain::ids::RecordId>, Rejection> {
+        if self.ids.is_empty() || self.ids.len() > limits::READ_IDS {
+            let detail = format!("1 to {} ids", limits::READ_IDS);
+            return Err(Rejection::invalid_field("/ids", detail));
+        }
+        let mut ids = Vec::with_capacity(self.ids.len());
+        for (index, text) in self.ids.iter().enumerate() {
+            let id = text.parse().map_err(|_| {
+                Rejection::invalid_field(format!("/ids/{index}"), "an id like 41, S7 or P3")
+            })?;
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
+    }
+}
+
+/// Several records.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RecordBatchAnswer {
+    /// Those the caller may read, in the order asked.
+    pub items: Vec<Record>,
+    /// The ids of the others.
+    pub missing: Vec<String>,
+}

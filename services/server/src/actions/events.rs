@@ -1,0 +1,206 @@
+//! Events: taking in what clients send, item by item, in one transaction.
+
+use cairn_domain::Rejection;
+use cairn_domain::event::{EventBody, EventDraft, Origin};
+use cairn_domain::limits;
+use cairn_domain::project::fold;
+use cairn_domain::scope::Scope;
+use cairn_store::events::{EventBatch, EventOutcome, EventStatus, Recorded};
+use cairn_wire::events::{
+    Batch, BatchAnswer, Check, CheckAnswer, CheckedItem, Item, ItemAnswer, ItemStatus, Surroundings,
+};
+use cairn_wire::{Code, Problem};
+use chrono::{DateTime, Utc};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::reading::Reader;
+use super::{Failure, reading};
+use crate::app::App;
+use crate::auth::Caller;
+
+/// How often a batch is tried when another one stands in its way.
+const ATTEMPTS: u32 = 3;
+
+/// Stores the valid items of a batch and says what became of each.
+///
+/// # Errors
+/// A body that cannot be read, a lacking scope, or an unavailable store; never a single bad item.
+pub async fn record(app: &App, caller: &Caller, json: &str) -> Result<BatchAnswer, Failure> {
+    caller.require(Scope::MemoryWrite)?;
+    let arrived_at = app.clock.now();
+    let mut reader = Reader::default();
+    let batch: Batch = reader.document(json)?;
+    if batch.items.len() > limits::BATCH_ITEMS {
+        let detail = format!("at most {} items", limits::BATCH_ITEMS);
+        return Err(Rejection::invalid_field("/items", detail).into());
+    }
+    let around = Surroundings {
+        arrived_at,
+        sent_at: batch.sent_at.unwrap_or(arrived_at),
+        project: batch.project.as_ref(),
+        machine: batch.machine.as_deref(),
+    };
+    let parsed: Vec<Result<EventDraft, ItemAnswer>> = batch
+        .items
+        .iter()
+        .enumerate()
+        .map(|(index, raw)| {
+            parse(raw, around, caller, &mut reader).map_err(|r| refuse(raw, index, r))
+        })
+        .collect();
+    let events: Vec<EventDraft> = parsed.iter().flatten().cloned().collect();
+    let recorded = store(app, caller, &events, arrived_at).await?;
+    let mut outcomes = recorded.outcomes.into_iter();
+    let items = parsed.into_iter().map(|item| match item {
+        Ok(event) => outcomes.next().map(|outcome| answer(&event, outcome)),
+        Err(refused) => Some(refused),
+    });
+    let items = items.collect::<Option<_>>().ok_or_else(|| Failure::fault("lost an outcome"))?;
+    let ignored = reader.ignored.into_iter().collect();
+    Ok(BatchAnswer { items, position: recorded.position, ignored })
+}
+
+/// Says what became of events that were sent before.
+///
+/// # Errors
+/// `invalid_field` for too many ids, a lacking scope, or an unavailable store.
+pub async fn check(app: &App, caller: &Caller, json: &str) -> Result<CheckAnswer, Failure> {
+    caller.require(Scope::MemoryWrite)?;
+    let check: Check = reading::whole_body(json)?;
+    if check.event_ids.len() > limits::CHECK_IDS {
+        let detail = format!("at most {} ids", limits::CHECK_IDS);
+        return Err(Rejection::invalid_field("/event_ids", detail).into());
+    }
+    let mut tx = app.store.tenant(caller.tenant, "events.check").await?;
+    let known = tx.check_events(&check.event_ids, caller.principal).await?;
+    tx.commit().await?;
+    let items = known.into_iter().map(|known| {
+        let (status, id) = match known.status {
+            EventStatus::Stored { id } => (ItemStatus::Stored, id),
+            EventStatus::Deleted => (ItemStatus::Deleted, None),
+            EventStatus::Unknown => (ItemStatus::Unknown, None),
+        };
+        CheckedItem { event_id: known.event_id, status, id }
+    });
+    Ok(CheckAnswer { items: items.collect() })
+}
+
+/// Commits the events; a batch that lost a race with another is tried again as a whole.
+async fn store(
+    app: &App,
+    caller: &Caller,
+    events: &[EventDraft],
+    arrived_at: DateTime<Utc>,
+) -> Result<Recorded, Failure> {
+    let batch = EventBatch { author: caller.principal, arrived_at, origin: Origin::Api, events };
+    let mut attempt = 1;
+    loop {
+        let done = async {
+            let mut tx = app.store.tenant(caller.tenant, "events.record").await?;
+            let recorded = tx.record_events(&batch).await?;
+            tx.commit().await?;
+            Ok(recorded)
+        };
+        match done.await {
+            Ok(recorded) => return Ok(recorded),
+            Err(error) if cairn_store::StoreError::is_retryable(&error) && attempt < ATTEMPTS => {
+                tracing::debug!(attempt, "batch tried again");
+                attempt += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn parse(
+    raw: &RawValue,
+    around: Surroundings<'_>,
+    caller: &Caller,
+    reader: &mut Reader,
+) -> Result<EventDraft, Problem> {
+    let mut own = Reader::default();
+    let item: Item = own.document(raw.get()).map_err(Failure::into_problem)?;
+    reader.ignored.extend(own.ignored.into_iter().map(|name| format!("items.{name}")));
+    let digest = digest(&item);
+    let mut body = Reader::default();
+    let event = item.parse(around, digest, &mut body);
+    reader.ignored.extend(body.ignored.into_iter().map(|name| format!("items.{name}")));
+    let event = event?;
+    if matches!(event.body, EventBody::WorkEntry { .. }) {
+        caller.require(Scope::WorkWrite)?;
+    }
+    if let Some(limit) = &caller.project_limit
+        && fold(&limit.key) != event.project.folded()
+    {
+        return Err(Rejection::NotFound.into());
+    }
+    Ok(event)
+}
+
+/// What makes two sendings of one event equal: kind and body as they were written.
+fn digest(item: &Item) -> [u8; 16] {
+    let mut hasher = Sha256::new();
+    hasher.update(item.kind.as_bytes());
+    hasher.update([0]);
+    hasher.update(item.body.as_deref().map_or("", RawValue::get).as_bytes());
+    let whole: [u8; 32] = hasher.finalize().into();
+    let mut half = [0; 16];
+    half.copy_from_slice(&whole[..16]);
+    half
+}
+
+fn refuse(raw: &RawValue, index: usize, problem: Problem) -> ItemAnswer {
+    let field = problem.errors.first();
+    ItemAnswer {
+        event_id: event_id_as_sent(raw),
+        status: ItemStatus::Refused,
+        id: None,
+        event_id_reused: false,
+        code: Some(problem.code),
+        pointer: field.map(|field| format!("/items/{index}{}", field.pointer)),
+        detail: field.map(|field| field.detail.clone()).or(problem.detail),
+        retry: Some(matches!(problem.code, Code::QuotaExceeded | Code::RateLimited)),
+    }
+}
+
+/// The event id of an item that may be anything, so that its sender recognises it.
+fn event_id_as_sent(raw: &RawValue) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        event_id: String,
+    }
+    let named: Named = serde_json::from_str(raw.get()).ok()?;
+    Some(cairn_domain::bounds::head_bytes(&named.event_id, limits::WORD_BYTES).to_owned())
+}
+
+fn answer(event: &EventDraft, outcome: EventOutcome) -> ItemAnswer {
+    let event_id = event.event_id.to_string();
+    let (status, id, event_id_reused) = match outcome {
+        EventOutcome::Stored { id } => (ItemStatus::Stored, id, false),
+        EventOutcome::Duplicate { id, differs } => (ItemStatus::Duplicate, id, differs),
+        EventOutcome::Deleted => (ItemStatus::Deleted, None, false),
+        EventOutcome::ReusedByAnother => {
+            return ItemAnswer {
+                event_id: Some(event_id),
+                status: ItemStatus::Refused,
+                id: None,
+                event_id_reused: false,
+                code: Some(Code::EventIdReused),
+                pointer: None,
+                detail: Some(Rejection::EventIdReused.to_string()),
+                retry: Some(false),
+            };
+        }
+    };
+    ItemAnswer {
+        event_id: Some(event_id),
+        status,
+        id,
+        event_id_reused,
+        code: None,
+        pointer: None,
+        detail: None,
+        retry: None,
+    }
+}

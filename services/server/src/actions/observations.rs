@@ -1,0 +1,105 @@
+//! Observations, summaries and prompts by id: reading them, deleting them.
+
+use cairn_domain::ids::{RecordId, RecordKind};
+use cairn_domain::project::ProjectSet;
+use cairn_domain::record::Record;
+use cairn_domain::scope::Scope;
+use cairn_domain::search::input::{ids, number};
+use cairn_domain::search::{Records, View, render_part, render_records};
+use cairn_domain::{Rejection, limits};
+use cairn_store::records::Deleted;
+use serde_json::Value;
+
+use super::Failure;
+use super::projects::place_by_id;
+use crate::app::App;
+use crate::auth::Caller;
+
+/// The record of this id.
+///
+/// # Errors
+/// `not_found` if it is missing or not the caller's to see; a lacking scope or an unavailable
+/// store.
+pub async fn get(app: &App, caller: &Caller, id: RecordId) -> Result<Record, Failure> {
+    let mut found = list(app, caller, &[id], None).await?;
+    found.pop().ok_or_else(|| Rejection::NotFound.into())
+}
+
+/// Those of these records that the caller may read, in the order given.
+///
+/// # Errors
+/// A lacking scope, an unknown project, or an unavailable store.
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    ids: &[RecordId],
+    project: Option<&str>,
+) -> Result<Vec<Record>, Failure> {
+    caller.require(Scope::MemoryRead)?;
+    let mut tx = app.store.tenant(caller.tenant, "observations.list").await?;
+    let place = place_by_id(&mut tx, caller, project).await?;
+    let records = tx.get_records(ids, &place.reader).await?;
+    tx.commit().await?;
+    Ok(records)
+}
+
+/// The text of `get_observations`: full records by id, a long one in parts.
+///
+/// # Errors
+/// `invalid_input` naming the argument; otherwise as [`list`].
+pub async fn render(app: &App, caller: &Caller, arguments: &Value) -> Result<String, Failure> {
+    let (wanted, part) = read_arguments(arguments)?;
+    let project = arguments.get("project").and_then(Value::as_str);
+    let records = list(app, caller, &wanted, project).await?;
+    let view = View { named: None, evidence: caller.scopes.contains(Scope::EvidenceRead) };
+    if let (Some(part), Some(record)) = (part, records.first()) {
+        return render_part(record, view, part)
+            .ok_or_else(|| Rejection::invalid_input("part", "a part that the record has").into());
+    }
+    let is_found = |id: &RecordId| records.iter().any(|record| record.row.id == *id);
+    let missing: Vec<RecordId> = wanted.iter().copied().filter(|id| !is_found(id)).collect();
+    Ok(render_records(Records { found: &records, asked: wanted.len(), missing: &missing }, view))
+}
+
+fn read_arguments(arguments: &Value) -> Result<(Vec<RecordId>, Option<u32>), Rejection> {
+    for name in arguments.as_object().into_iter().flat_map(serde_json::Map::keys) {
+        if !["ids", "project", "part"].contains(&name.as_str()) {
+            return Err(Rejection::invalid_input(name, "not an argument of get_observations"));
+        }
+    }
+    let wanted = ids("ids", arguments.get("ids"))?.unwrap_or_default();
+    let is_prompt = |id: &RecordId| id.kind == RecordKind::Prompt;
+    if wanted.is_empty() || wanted.len() > limits::READ_IDS || wanted.iter().any(is_prompt) {
+        return Err(Rejection::invalid_input("ids", "1 to 100 ids such as 41 or S7"));
+    }
+    let part = number("part", arguments.get("part"), 1, u32::MAX)?;
+    if part.is_some() && wanted.len() != 1 {
+        return Err(Rejection::invalid_input("part", "only with one id"));
+    }
+    Ok((wanted, part))
+}
+
+/// Deletes a record for good. Doing it again is no error.
+///
+/// # Errors
+/// `not_found` if it never was or is not the caller's to see; `insufficient_scope` if somebody
+/// else wrote it and the caller is no admin.
+pub async fn delete(app: &App, caller: &Caller, id: RecordId) -> Result<(), Failure> {
+    caller.require(Scope::MemoryWrite)?;
+    let mut tx = app.store.tenant(caller.tenant, "observations.delete").await?;
+    let place = place_by_id(&mut tx, caller, None).await?;
+    if !matches!(place.reader.projects, ProjectSet::All)
+        && tx.get_records(&[id], &place.reader).await?.is_empty()
+    {
+        return Err(Rejection::NotFound.into());
+    }
+    let now = app.clock.now();
+    match tx.delete_record(id, caller.principal, caller.is_admin(), now).await? {
+        Deleted::Done => {
+            tx.commit().await?;
+            Ok(())
+        }
+        Deleted::NotFound => Err(Rejection::NotFound.into()),
+        Deleted::Forbidden => Err(Rejection::InsufficientScope(Scope::TenantAdmin).into()),
+    }
+}

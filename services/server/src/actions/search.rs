@@ -1,0 +1,231 @@
+//! `mem_search`: the only orchestration of its steps. What may follow what, and what a step says,
+//! is decided in the domain; here rows are found, state is kept and loaded.
+
+use cairn_domain::Rejection;
+use cairn_domain::ids::{ProjectId, RecordId};
+use cairn_domain::project::{ProjectSet, Reader};
+use cairn_domain::record::{Record, Row};
+use cairn_domain::scope::Scope;
+use cairn_domain::search::input::Input;
+use cairn_domain::search::scope::{ScopeProjects, scope};
+use cairn_domain::search::{
+    Call, Continue, Cursor, Options, Plan, Reason, Shown, Step, Stored, View, join_timelines,
+    render_complete, render_listing, render_selection,
+};
+use cairn_domain::text::terms;
+use cairn_store::TenantTx;
+use cairn_store::continuations::Loaded;
+use cairn_wire::search::{MemSearchAnswer, SearchRow};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::Failure;
+use super::projects::{Place, place, scope_projects};
+use crate::app::App;
+use crate::auth::Caller;
+
+/// Takes one step of a search.
+///
+/// # Errors
+/// The refusals of contract 7.8, a lacking scope, or an unavailable store.
+pub async fn mem_search(
+    app: &App,
+    caller: &Caller,
+    arguments: Value,
+) -> Result<MemSearchAnswer, Failure> {
+    caller.require(Scope::MemoryRead)?;
+    match Call::parse(&read_input(arguments)?)? {
+        Call::Start(options) => start(app, caller, options).await,
+        Call::Continue(call) => follow(app, caller, &call).await,
+        Call::Auto(_) => Err(Rejection::invalid_input("mode", "guided").into()),
+    }
+}
+
+/// Reads the arguments; what is unknown or of the wrong kind is refused by name.
+fn read_input(arguments: Value) -> Result<Input, Rejection> {
+    const TEXTS: [&str; 4] = ["mode", "query", "project", "continuation"];
+    const OTHERS: [&str; 5] =
+        ["selectedIds", "limit", "maxDetails", "depthBefore", "depthAfter"];
+    let Value::Object(mut arguments) = arguments else {
+        return Err(Rejection::invalid_input("arguments", "an object"));
+    };
+    arguments.retain(|_, value| !value.is_null());
+    for (name, value) in &arguments {
+        if TEXTS.contains(&name.as_str()) {
+            if !value.is_string() {
+                return Err(Rejection::invalid_input(name, "a text"));
+            }
+        } else if !OTHERS.contains(&name.as_str()) {
+            let name = cairn_domain::bounds::head_bytes(name, 64);
+            return Err(Rejection::invalid_input(name, "not an argument of mem_search"));
+        }
+    }
+    serde_json::from_value(Value::Object(arguments))
+        .map_err(|error| Rejection::invalid_input("arguments", &error.to_string()))
+}
+
+async fn start(
+    app: &App,
+    caller: &Caller,
+    mut options: Options,
+) -> Result<MemSearchAnswer, Failure> {
+    let now = app.clock.now();
+    let mut tx = app.store.tenant(caller.tenant, "search.index").await?;
+    let place = place(&mut tx, caller, options.project.as_deref()).await?;
+    if options.project.is_some() {
+        options.named = place.project.as_ref().map(|project| project.id.uuid);
+    }
+    let scope = scope_of(&mut tx, caller).await?;
+    let terms = terms(&options.query);
+    let rows = match &place.reader.projects {
+        ProjectSet::Only(projects) if projects.is_empty() => Vec::new(),
+        _ if terms.is_empty() => Vec::new(),
+        _ => tx.search_index(&terms, &place.reader, options.limit).await?,
+    };
+    // No connection is held while the continuation is kept.
+    tx.commit().await?;
+    let next = Stored::begin(options, scope, now, Uuid::now_v7().to_string());
+    list(app, &rows, next).await
+}
+
+async fn follow(app: &App, caller: &Caller, call: &Continue) -> Result<MemSearchAnswer, Failure> {
+    let now = app.clock.now();
+    let mut tx = app.store.tenant(caller.tenant, "search.scope").await?;
+    let scope = scope_of(&mut tx, caller).await?;
+    tx.commit().await?;
+    let stored = match app.continuations.load(&scope, &call.cursor, now).await? {
+        Loaded::State(json) => Stored::from_json(&json)?,
+        Loaded::Expired => return Err(Rejection::ExpiredContinuation.into()),
+        Loaded::Unknown => return Err(Rejection::InvalidContinuation.into()),
+    };
+    match stored.advance(call, &scope, now)? {
+        Plan::Stop => Ok(complete(stored.step, Reason::CallerStopped)),
+        Plan::Timeline { anchors, before, after } => {
+            let rows = timeline(app, caller, &stored, &anchors, (before, after)).await?;
+            list(app, &rows, stored.follow()).await
+        }
+        Plan::Details { records } => details(app, caller, &stored, &records).await,
+    }
+}
+
+async fn timeline(
+    app: &App,
+    caller: &Caller,
+    stored: &Stored,
+    anchors: &[Shown],
+    (before, after): (u32, u32),
+) -> Result<Vec<Row>, Failure> {
+    let ids: Vec<RecordId> = anchors.iter().map(|anchor| anchor.id).collect();
+    let mut tx = app.store.tenant(caller.tenant, "search.timeline").await?;
+    let reader = reader_again(&mut tx, caller, &stored.options).await?;
+    let timelines = tx.timeline(&ids, before, after, &reader).await?;
+    tx.commit().await?;
+    let still_there = |(anchor, rows): (&Shown, Vec<Row>)| {
+        let is_same = |row: &Row| row.id == anchor.id && row.project.id.uuid == anchor.project;
+        rows.iter().any(is_same).then_some(rows)
+    };
+    let timelines = anchors.iter().zip(timelines).filter_map(still_there).collect();
+    Ok(join_timelines(timelines))
+}
+
+async fn details(
+    app: &App,
+    caller: &Caller,
+    stored: &Stored,
+    chosen: &[Shown],
+) -> Result<MemSearchAnswer, Failure> {
+    let ids: Vec<RecordId> = chosen.iter().map(|shown| shown.id).collect();
+    let mut tx = app.store.tenant(caller.tenant, "search.details").await?;
+    let reader = reader_again(&mut tx, caller, &stored.options).await?;
+    let mut records = tx.get_records(&ids, &reader).await?;
+    tx.commit().await?;
+    records.retain(|record| chosen.iter().any(|shown| is_shown(record, shown)));
+    let view = View {
+        named: stored.options.named,
+        evidence: caller.scopes.contains(Scope::EvidenceRead),
+    };
+    let selection = render_selection(&records, view)?;
+    Ok(MemSearchAnswer {
+        details: records.into_iter().map(Into::into).collect(),
+        ..answer(Step::Details, selection.text, selection.reason)
+    })
+}
+
+fn is_shown(record: &Record, shown: &Shown) -> bool {
+    record.row.id == shown.id && record.row.project.id.uuid == shown.project
+}
+
+/// Renders a step that lists rows and keeps what the next one needs.
+async fn list(app: &App, rows: &[Row], next: Stored) -> Result<MemSearchAnswer, Failure> {
+    let step = if next.step == Step::Timeline { Step::Index } else { Step::Timeline };
+    #[expect(clippy::disallowed_methods, reason = "a cursor is drawn from the system's randomness")]
+    let cursor = Cursor::from_random(rand::random());
+    let listing = render_listing(rows, next, &cursor)?;
+    let mut answer = answer(step, listing.text, listing.reason);
+    answer.rows = rows[..listing.shown].iter().map(row).collect();
+    if let Some(next) = listing.next {
+        let (state, now) = (next.to_json(), app.clock.now());
+        app.continuations.save(&next.scope, &cursor, &state, next.expires_at, now).await?;
+        answer.status = "continue".to_owned();
+        answer.continuation = Some(cursor.to_string());
+        answer.expires_at = Some(next.expires_at);
+    }
+    Ok(answer)
+}
+
+fn complete(step: Step, reason: Reason) -> MemSearchAnswer {
+    answer(step, render_complete(step, reason), Some(reason))
+}
+
+fn answer(step: Step, text: String, reason: Option<Reason>) -> MemSearchAnswer {
+    MemSearchAnswer {
+        step: step.number(),
+        phase: step.title().to_owned(),
+        status: "complete".to_owned(),
+        reason: reason.map(|reason| reason.code().to_owned()),
+        rows: Vec::new(),
+        details: Vec::new(),
+        continuation: None,
+        expires_at: None,
+        text,
+    }
+}
+
+fn row(row: &Row) -> SearchRow {
+    SearchRow {
+        id: row.id.to_string(),
+        kind: row.id.kind.word().to_owned(),
+        title: row.title.clone(),
+        observation_type: row.kind.map(|kind| kind.name().to_owned()),
+        project: row.project.key.clone(),
+        author: row.author.clone(),
+        at: row.at,
+    }
+}
+
+/// Who may continue the search, and over which projects.
+async fn scope_of(tx: &mut TenantTx, caller: &Caller) -> Result<String, Failure> {
+    let projects = match scope_projects(tx, caller).await? {
+        Some(projects) => {
+            ScopeProjects::Only(projects.iter().map(|ProjectId { uuid, .. }| *uuid).collect())
+        }
+        None => ScopeProjects::All,
+    };
+    Ok(scope(caller.tenant.uuid(), caller.principal.uuid, &projects))
+}
+
+/// The rights of a continued call, read anew. A project that is gone leaves nothing to read.
+async fn reader_again(
+    tx: &mut TenantTx,
+    caller: &Caller,
+    options: &Options,
+) -> Result<Reader, Failure> {
+    let named = options.named.map(|named| named.to_string());
+    match place(tx, caller, named.as_deref().or(options.project.as_deref())).await {
+        Ok(Place { reader, .. }) => Ok(reader),
+        Err(Failure::Rejected(Rejection::NotFound)) => {
+            Ok(Reader { principal: caller.principal, projects: ProjectSet::Only(Vec::new()) })
+        }
+        Err(failure) => Err(failure),
+    }
+}

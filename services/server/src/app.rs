@@ -1,0 +1,91 @@
+//! App: all that requests share. No state of a request or of a search lives here: any replica
+//! answers any step.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cairn_store::Store;
+use cairn_store::continuations::Continuations;
+use chrono::{DateTime, Utc};
+
+use crate::auth::CredentialCache;
+
+/// What the whole process shares.
+pub struct App {
+    /// Postgres.
+    pub store: Store,
+    /// Redis, or memory when embedded.
+    pub continuations: Continuations,
+    /// The time.
+    pub clock: Clock,
+    /// Credentials seen in the last five seconds.
+    pub credentials: CredentialCache,
+    /// Which hosts and sites may call.
+    pub door: Door,
+    draining: AtomicBool,
+}
+
+impl App {
+    /// An app over its stores.
+    #[must_use]
+    pub fn new(store: Store, continuations: Continuations, clock: Clock, door: Door) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            continuations,
+            clock,
+            credentials: CredentialCache::new(),
+            door,
+            draining: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether the process is about to stop.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Makes `/readyz` say no, so that a balancer sends nobody here any more.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Names under which the service may be called; guards against DNS rebinding.
+#[derive(Clone, Debug, Default)]
+pub struct Door {
+    /// Host names, without port.
+    pub hosts: Vec<String>,
+    /// Origins of web pages that may call.
+    pub origins: Vec<String>,
+}
+
+/// The time, as a parameter: tests stand it still.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
+
+impl Clock {
+    /// The system's clock.
+    #[must_use]
+    pub fn system() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the one place that asks the system")]
+        Self(Arc::new(Utc::now))
+    }
+
+    /// Any other clock.
+    pub fn of(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// The time by this clock.
+    #[must_use]
+    pub fn now(&self) -> DateTime<Utc> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}

@@ -1,0 +1,59 @@
+//! Auth: from an Authorization header to a [`Caller`], once, in one layer.
+
+mod cache;
+pub mod key;
+pub mod layer;
+
+use cairn_domain::Rejection;
+use cairn_domain::ids::{PrincipalId, TenantId};
+use cairn_domain::project::Project;
+use cairn_domain::scope::{Role, Scope, Scopes};
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+pub use cache::CredentialCache;
+
+/// A verified request: who asks, what they may do, and where they stand.
+///
+/// Made by the layer alone; a handler that needs a tenant must take one of these.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The tenant, proven by the credential.
+    pub tenant: TenantId,
+    /// The credential's id.
+    pub credential: Uuid,
+    /// The member or the service key.
+    pub principal: PrincipalId,
+    /// The member's handle, or `key:<key id>`.
+    pub name: String,
+    /// The member's role; none for a service key.
+    pub role: Option<Role>,
+    /// What the credential and the role both allow.
+    pub scopes: Scopes,
+    /// The only project the credential may see, if it is limited to one.
+    pub project_limit: Option<Project>,
+    /// When the credential ends.
+    pub expires_at: DateTime<Utc>,
+    /// Header `Cairn-Project`: id, key or name of the current project, decoded.
+    pub current_project: Option<String>,
+}
+
+impl Caller {
+    /// Demands a scope.
+    ///
+    /// # Errors
+    /// `insufficient_scope` if the caller lacks it.
+    pub fn require(&self, scope: Scope) -> Result<(), Rejection> {
+        if self.scopes.contains(scope) {
+            Ok(())
+        } else {
+            Err(Rejection::InsufficientScope(scope))
+        }
+    }
+
+    /// Whether the caller may act on what others wrote.
+    #[must_use]
+    pub fn is_admin(&self) -> bool {
+        self.scopes.contains(Scope::TenantAdmin)
+    }
+}

@@ -1,0 +1,271 @@
+//! Config: environment over `cairn-server.toml` over the embedded defaults, read once.
+//!
+//! A bad value warns and falls back to its default, except URLs, keys and listeners, which stop
+//! the start (contract 19). No other file reads the environment.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use axum::http::Uri;
+
+use crate::app::Door;
+use crate::lifecycle::Drain;
+
+/// The defaults, which are also the documentation of every setting.
+const DEFAULTS: &str = include_str!("../../../deploy/default.toml");
+/// The file beside the process that stands below the environment.
+const FILE: &str = "cairn-server.toml";
+
+/// A value that never prints itself.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The value.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+/// Where records and continuations are kept.
+#[derive(Clone, Debug)]
+pub enum Stores {
+    /// One process with its own database in a folder, and no Redis.
+    Embedded {
+        /// The data folder; the platform's if not set.
+        data: Option<PathBuf>,
+        /// A folder with Postgres' programs to use before any other.
+        postgres: Option<PathBuf>,
+    },
+    /// Replicas over a shared Postgres and Redis.
+    Shared {
+        /// Postgres, as `cairn_app`.
+        database_url: Secret,
+        /// Redis.
+        redis_url: Secret,
+        /// The ring of cursor keys.
+        cursor_keys: Secret,
+    },
+}
+
+/// All settings of the service.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// How it is reached from outside.
+    pub public_url: Option<String>,
+    /// Which names it answers to.
+    pub door: Door,
+    /// Where it keeps things.
+    pub stores: Stores,
+    /// Connections to Postgres.
+    pub pool: u32,
+    /// How it goes away.
+    pub drain: Drain,
+    /// What it logs.
+    pub log: String,
+    /// Settings that could not be read and fell back to their default.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads the settings of this process.
+    ///
+    /// # Errors
+    /// If a URL, a key or a listener is missing or cannot be read.
+    pub fn load() -> anyhow::Result<Self> {
+        let environment = config::Environment::with_prefix("CAIRN").ignore_empty(true);
+        let settings = config::Config::builder()
+            .add_source(config::File::from_str(DEFAULTS, config::FileFormat::Toml))
+            .add_source(config::File::new(FILE, config::FileFormat::Toml).required(false))
+            .add_source(environment)
+            .build()
+            .context("reading the settings")?;
+        let values = settings.try_deserialize::<HashMap<String, config::Value>>()?;
+        let text = |(name, value): (String, config::Value)| Some((name, value.into_string().ok()?));
+        Self::resolve(&values.into_iter().filter_map(text).collect())
+    }
+
+    fn resolve(values: &HashMap<String, String>) -> anyhow::Result<Self> {
+        let mut reader = Reader { values, warnings: Vec::new() };
+        let listen = reader.required_as::<SocketAddr>("listen")?;
+        let stores = reader.stores()?;
+        let is_embedded = matches!(stores, Stores::Embedded { .. });
+        let public_url = reader.find("public_url").map(str::to_owned);
+        if public_url.is_none() && !is_embedded {
+            bail!("CAIRN_PUBLIC_URL is required: how clients reach the service");
+        }
+        let door = reader.door(public_url.as_deref(), is_embedded)?;
+        let deadline = Duration::from_secs(reader.or_default("drain_seconds", 20));
+        // A lone process has no balancer to warn.
+        let notice = if is_embedded { Duration::ZERO } else { (deadline / 4).min(NOTICE) };
+        Ok(Self {
+            listen: if is_embedded { on_loopback(listen) } else { listen },
+            public_url,
+            door,
+            stores,
+            pool: reader.or_default("db_pool", 10),
+            drain: Drain { notice, deadline: deadline - notice },
+            log: reader.find("log").unwrap_or("info").to_owned(),
+            warnings: reader.warnings,
+        })
+    }
+}
+
+/// A balancer that checks every two seconds sees `/readyz` say no at least twice.
+const NOTICE: Duration = Duration::from_secs(5);
+
+fn on_loopback(listen: SocketAddr) -> SocketAddr {
+    if listen.ip().is_loopback() { listen } else { SocketAddr::from(([127, 0, 0, 1], listen.port())) }
+}
+
+struct Reader<'a> {
+    values: &'a HashMap<String, String>,
+    warnings: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn find(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    fn required_as<T: FromStr>(&self, name: &str) -> anyhow::Result<T> {
+        let setting = setting(name);
+        let value = self.find(name).with_context(|| format!("{setting} is required"))?;
+        value.parse().ok().with_context(|| format!("{setting} cannot be read: {value:?}"))
+    }
+
+    fn or_default<T: FromStr>(&mut self, name: &str, default: T) -> T {
+        let Some(value) = self.find(name) else { return default };
+        if let Ok(value) = value.parse() {
+            return value;
+        }
+        self.warnings.push(format!("{} cannot be read; its default stands", setting(name)));
+        default
+    }
+
+    fn stores(&mut self) -> anyhow::Result<Stores> {
+        let has_url = self.find("database_url").is_some() || self.find("redis_url").is_some();
+        if self.or_default("embedded", !has_url) {
+            return Ok(Stores::Embedded {
+                data: self.find("data").map(PathBuf::from),
+                postgres: self.find("pg_bin").map(PathBuf::from),
+            });
+        }
+        let secret = |name: &str| {
+            let value = self.find(name).map(|value| Secret(value.to_owned()));
+            value.with_context(|| {
+                format!("{} is required, or CAIRN_EMBEDDED=true for one process", setting(name))
+            })
+        };
+        Ok(Stores::Shared {
+            database_url: secret("database_url")?,
+            redis_url: secret("redis_url")?,
+            cursor_keys: secret("cursor_keys")?,
+        })
+    }
+
+    fn door(&self, public_url: Option<&str>, is_embedded: bool) -> anyhow::Result<Door> {
+        let list = |name| -> Vec<String> {
+            let items = self.find(name).unwrap_or_default().split(',').map(str::trim);
+            items.filter(|item| !item.is_empty()).map(str::to_ascii_lowercase).collect()
+        };
+        let (mut hosts, mut origins) = (list("allowed_hosts"), list("allowed_origins"));
+        if let Some(url) = public_url {
+            let uri: Uri = url.parse().ok().with_context(|| bad_url(url))?;
+            let host = uri.host().with_context(|| bad_url(url))?.to_ascii_lowercase();
+            let scheme = uri.scheme_str().with_context(|| bad_url(url))?;
+            let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+            origins.push(format!("{scheme}://{host}{port}"));
+            if hosts.is_empty() {
+                hosts.push(host);
+            }
+        }
+        if is_embedded {
+            hosts.extend(["127.0.0.1", "localhost", "[::1]"].map(str::to_owned));
+        }
+        Ok(Door { hosts, origins })
+    }
+}
+
+fn setting(name: &str) -> String {
+    format!("CAIRN_{}", name.to_uppercase())
+}
+
+fn bad_url(url: &str) -> String {
+    format!("CAIRN_PUBLIC_URL is no address: {url:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(values: &[(&str, &str)]) -> anyhow::Result<Config> {
+        let mut all = HashMap::from([("listen".to_owned(), "0.0.0.0:8080".to_owned())]);
+        all.extend(values.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
+        Config::resolve(&all)
+    }
+
+    #[test]
+    fn nothing_configured_is_one_process_on_loopback() {
+        let config = resolve(&[]).expect("starts");
+        assert!(matches!(config.stores, Stores::Embedded { .. }));
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    }
+
+    #[test]
+    fn a_missing_url_stops_a_deployment() {
+        let whole = [
+            ("database_url", "postgres://db/cairn"),
+            ("redis_url", "redis://r"),
+            ("cursor_keys", "k1:x"),
+            ("public_url", "https://memory.example.com"),
+        ];
+        let config = resolve(&whole).expect("starts");
+        assert_eq!(config.door.hosts, ["memory.example.com"]);
+        for missing in 1..whole.len() {
+            let rest: Vec<_> = whole.iter().copied().filter(|v| *v != whole[missing]).collect();
+            let error = resolve(&rest).expect_err("stops").to_string();
+            assert!(error.contains(&setting(whole[missing].0)), "{error}");
+        }
+        assert!(resolve(&[("embedded", "false")]).is_err());
+    }
+
+    #[test]
+    fn a_bad_number_warns_and_a_bad_listener_stops() {
+        let config = resolve(&[("db_pool", "many")]).expect("starts");
+        assert_eq!((config.pool, config.warnings.len()), (10, 1));
+        assert!(resolve(&[("listen", "everywhere")]).is_err());
+        assert!(resolve(&[("public_url", "not a url")]).is_err());
+    }
+
+    #[test]
+    fn secrets_do_not_print_themselves() {
+        let config = resolve(&[
+            ("database_url", "postgres://u:hunter2@db/cairn"),
+            ("redis_url", "redis://r"),
+            ("cursor_keys", "k1:x"),
+            ("public_url", "https://memory.example.com"),
+        ]);
+        assert!(!format!("{config:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn the_defaults_file_can_be_read() {
+        let defaults = config::File::from_str(DEFAULTS, config::FileFormat::Toml);
+        config::Config::builder().add_source(defaults).build().expect("reads");
+    }
+}

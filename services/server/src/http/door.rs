@@ -1,0 +1,96 @@
+//! Which hosts and sites may call: a page in a browser must not reach a service on loopback by a
+//! name of its own (DNS rebinding).
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::uri::Authority;
+use axum::middleware::Next;
+use axum::response::Response;
+use cairn_wire::{Code, Problem};
+
+use crate::actions::Failure;
+use crate::app::{App, Door};
+
+/// Refuses names and origins that are not configured.
+///
+/// # Errors
+/// 403 naming the setting.
+pub async fn check(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Failure> {
+    let host = request.uri().authority().map(ToString::to_string);
+    let host = host.or_else(|| text(request.headers(), &HOST).map(str::to_owned));
+    admit(&app.door, host.as_deref(), text(request.headers(), &ORIGIN))?;
+    Ok(next.run(request).await)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &axum::http::HeaderName) -> Option<&'a str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("\u{fffd}"))
+}
+
+fn admit(door: &Door, host: Option<&str>, origin: Option<&str>) -> Result<(), Problem> {
+    let named = host.and_then(|host| host.parse::<Authority>().ok());
+    let named = named.as_ref().map(|authority| authority.host().to_ascii_lowercase());
+    if !named.is_some_and(|named| door.hosts.contains(&named)) {
+        let detail = "this host name is not in CAIRN_ALLOWED_HOSTS";
+        return Err(Problem::new(Code::HostNotAllowed, detail));
+    }
+    match origin {
+        Some(origin) if !is_known_origin(door, origin) => {
+            let detail = "this origin is not in CAIRN_ALLOWED_ORIGINS";
+            Err(Problem::new(Code::OriginNotAllowed, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_known_origin(door: &Door, origin: &str) -> bool {
+    door.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn door() -> Door {
+        Door {
+            hosts: vec!["memory.example.com".to_owned(), "[::1]".to_owned()],
+            origins: vec!["https://memory.example.com".to_owned()],
+        }
+    }
+
+    #[rstest]
+    #[case("memory.example.com", None)]
+    #[case("memory.example.com:443", None)]
+    #[case("MEMORY.example.com", Some("https://memory.example.com"))]
+    #[case("[::1]:8080", None)]
+    fn c048_configured_names_come_in_with_and_without_port(
+        #[case] host: &str,
+        #[case] origin: Option<&str>,
+    ) {
+        assert_eq!(admit(&door(), Some(host), origin), Ok(()));
+    }
+
+    #[rstest]
+    #[case(Some("evil.example"), None, Code::HostNotAllowed)]
+    #[case(Some("memory.example.com.evil.example"), None, Code::HostNotAllowed)]
+    #[case(None, None, Code::HostNotAllowed)]
+    #[case(Some("memory.example.com"), Some("https://evil.example"), Code::OriginNotAllowed)]
+    #[case(Some("memory.example.com"), Some("null"), Code::OriginNotAllowed)]
+    fn c048_others_are_told_the_setting(
+        #[case] host: Option<&str>,
+        #[case] origin: Option<&str>,
+        #[case] code: Code,
+    ) {
+        let problem = admit(&door(), host, origin).expect_err("refused");
+        assert_eq!(problem.code, code);
+        assert!(problem.detail.expect("a detail").contains("CAIRN_ALLOWED_"));
+    }
+}

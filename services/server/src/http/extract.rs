@@ -1,0 +1,85 @@
+//! Reading requests, with a problem for all that cannot be read.
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use cairn_domain::Rejection;
+use cairn_domain::json_text::mend_escapes;
+use cairn_domain::limits;
+use cairn_wire::{Code, Problem};
+use serde::de::DeserializeOwned;
+
+use crate::actions::{Failure, reading};
+use crate::auth::Caller;
+
+/// The body as JSON text: within the limit, UTF-8, its escapes mended.
+pub struct JsonText(pub String);
+
+impl<S: Send + Sync> FromRequest<S> for JsonText {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Response> {
+        read_text(request.into_body()).await.map(Self).map_err(IntoResponse::into_response)
+    }
+}
+
+/// Reads a body as JSON text: within the limit, UTF-8, its escapes mended.
+///
+/// # Errors
+/// `body_too_large`, or `malformed_body` for what is not UTF-8 or breaks off.
+pub async fn read_text(body: Body) -> Result<String, Failure> {
+    let bytes = axum::body::to_bytes(body, limits::BODY_BYTES).await;
+    let bytes = bytes.map_err(|error| unreadable(&error))?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| Problem::new(Code::MalformedBody, "the body is not UTF-8"))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    Ok(mend_escapes(text).into_owned())
+}
+
+/// The body as a value of one type.
+pub struct ApiJson<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for ApiJson<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        let JsonText(text) = JsonText::from_request(request, state).await?;
+        reading::whole_body(&text).map(Self).map_err(IntoResponse::into_response)
+    }
+}
+
+/// Query parameters; unknown ones are ignored.
+pub struct ApiQuery<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ApiQuery<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
+        axum::extract::Query::<T>::try_from_uri(&parts.uri).map(|query| Self(query.0)).map_err(|error| {
+            Failure::from(Rejection::invalid_input("query", &error.body_text())).into_response()
+        })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
+            Failure::fault("a route without the authentication layer").into_response()
+        })
+    }
+}
+
+fn unreadable(error: &axum::Error) -> Problem {
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if inner.is::<http_body_util::LengthLimitError>() {
+            let detail = format!("at most {} bytes after inflation", limits::BODY_BYTES);
+            return Problem::new(Code::BodyTooLarge, detail);
+        }
+        source = inner.source();
+    }
+    Problem::new(Code::MalformedBody, "the body could not be read whole")
+}

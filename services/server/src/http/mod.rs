@@ -1,0 +1,107 @@
+//! The HTTP door: every route on one page. Layers stand in [`stack`].
+
+pub mod extract;
+pub mod problem;
+
+mod door;
+mod stack;
+
+mod auth;
+mod context;
+mod events;
+mod health;
+mod observations;
+mod search;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware;
+use axum::routing::{MethodRouter, get};
+use cairn_wire::{Code, Problem};
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::mcp;
+
+/// The document's head; paths and schemas come from the routes.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Cairn",
+        description = "Shared memory for teams of coding agents.",
+        license(name = "Apache-2.0")
+    ),
+    modifiers(&BearerKey)
+)]
+struct Document;
+
+struct BearerKey;
+
+impl utoipa::Modify for BearerKey {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+        let components = document.components.get_or_insert_default();
+        let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        components.add_security_scheme("key", bearer);
+        document.security = Some(vec![SecurityRequirement::new("key", Vec::<String>::new())]);
+    }
+}
+
+/// Routes for verified callers.
+fn verified() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(events::record))
+        .routes(routes!(events::check))
+        .routes(routes!(context::show))
+        .routes(routes!(search::mem_search))
+        .routes(routes!(observations::get_observation, observations::delete_observation))
+        .routes(routes!(observations::get_summary, observations::delete_summary))
+        .routes(routes!(observations::get_prompt, observations::delete_prompt))
+        .routes(routes!(observations::batch))
+        .routes(routes!(auth::me))
+}
+
+/// Routes for anybody.
+fn open() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(health::livez)).routes(routes!(health::readyz))
+}
+
+/// The whole service as one router.
+pub fn router(app: Arc<App>) -> Router {
+    let (verified, _) = verified().split_for_parts();
+    let tools = MethodRouter::new()
+        .fallback_service(mcp::service(Arc::clone(&app)))
+        .layer(middleware::from_fn(mcp::front));
+    let verified = verified.route("/mcp", tools);
+    let guarded = stack::guarded(verified, &app);
+    let (open, _) = open().split_for_parts();
+    let document = get(|| async { axum::Json(document()) });
+    let routes = guarded
+        .merge(open)
+        .route("/openapi/v1.json", document)
+        .fallback(|| async { problem::respond(Problem::new(Code::NotFound, "not found")) })
+        .method_not_allowed_fallback(|| async {
+            let detail = "see the Allow header for what this address accepts";
+            problem::respond(Problem::new(Code::MethodNotAllowed, detail))
+        });
+    stack::outer(routes).with_state(app)
+}
+
+/// The OpenAPI document, made from the routes.
+#[must_use]
+pub fn document() -> utoipa::openapi::OpenApi {
+    let mut document = Document::openapi();
+    let (_, verified) = verified().split_for_parts();
+    let (_, mut open) = open().split_for_parts();
+    for path in open.paths.paths.values_mut() {
+        if let Some(operation) = &mut path.get {
+            operation.security = Some(Vec::new());
+        }
+    }
+    document.merge(verified);
+    document.merge(open);
+    document
+}

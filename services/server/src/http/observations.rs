@@ -1,0 +1,81 @@
+//! Observations, summaries and prompts by id.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use cairn_domain::Rejection;
+use cairn_domain::ids::{RecordId, RecordKind};
+use cairn_wire::Problem;
+use cairn_wire::observations::{Record, RecordBatch, RecordBatchAnswer};
+
+use super::extract::ApiJson;
+use crate::actions::{Failure, observations};
+use crate::app::App;
+use crate::auth::Caller;
+
+/// Reads an id in the path of one kind: `7` and `S7` are the same in `/v1/summaries/`.
+fn parse_id(kind: RecordKind, text: &str) -> Result<RecordId, Rejection> {
+    let id: RecordId = text.parse().map_err(|_| Rejection::NotFound)?;
+    let is_bare = id.kind == RecordKind::Observation;
+    if id.kind != kind && !is_bare {
+        return Err(Rejection::NotFound);
+    }
+    Ok(RecordId { kind, number: id.number })
+}
+
+macro_rules! by_id {
+    ($path:literal, $kind:expr, $get:ident, $delete:ident) => {
+        /// The record, if the caller may read it.
+        #[utoipa::path(get, path = $path, tag = "observations",
+            params(("id" = String, Path, description = "The record's id")),
+            responses((status = 200, body = Record),
+                (status = "4XX", body = Problem, content_type = "application/problem+json"),
+                (status = 503, body = Problem, content_type = "application/problem+json")))]
+        pub async fn $get(
+            State(app): State<Arc<App>>,
+            caller: Caller,
+            Path(id): Path<String>,
+        ) -> Result<Json<Record>, Failure> {
+            let record = observations::get(&app, &caller, parse_id($kind, &id)?).await?;
+            Ok(Json(record.into()))
+        }
+
+        /// Deletes the record for good; again is no error.
+        #[utoipa::path(delete, path = $path, tag = "observations",
+            params(("id" = String, Path, description = "The record's id")),
+            responses((status = 204),
+                (status = "4XX", body = Problem, content_type = "application/problem+json"),
+                (status = 503, body = Problem, content_type = "application/problem+json")))]
+        pub async fn $delete(
+            State(app): State<Arc<App>>,
+            caller: Caller,
+            Path(id): Path<String>,
+        ) -> Result<StatusCode, Failure> {
+            observations::delete(&app, &caller, parse_id($kind, &id)?).await?;
+            Ok(StatusCode::NO_CONTENT)
+        }
+    };
+}
+
+by_id!("/v1/observations/{id}", RecordKind::Observation, get_observation, delete_observation);
+by_id!("/v1/summaries/{id}", RecordKind::Summary, get_summary, delete_summary);
+by_id!("/v1/prompts/{id}", RecordKind::Prompt, get_prompt, delete_prompt);
+
+/// Several records at once, in the order asked.
+#[utoipa::path(post, path = "/v1/observations/batch", tag = "observations",
+    request_body = RecordBatch, responses((status = 200, body = RecordBatchAnswer),
+        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        (status = 503, body = Problem, content_type = "application/problem+json")))]
+pub async fn batch(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiJson(batch): ApiJson<RecordBatch>,
+) -> Result<Json<RecordBatchAnswer>, Failure> {
+    let ids = batch.parse()?;
+    let records = observations::list(&app, &caller, &ids, batch.project.as_deref()).await?;
+    let missing = ids.iter().filter(|id| !records.iter().any(|record| record.row.id == **id));
+    let missing = missing.map(ToString::to_string).collect();
+    Ok(Json(RecordBatchAnswer { items: records.into_iter().map(Record::from).collect(), missing }))
+}

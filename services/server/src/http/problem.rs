@@ -1,0 +1,70 @@
+//! Problem → `application/problem+json`, in one place, where faults are logged once.
+
+use axum::Json;
+use axum::extract::Request;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use cairn_wire::{Code, Problem};
+use tower_http::request_id::RequestId;
+
+use crate::actions::Failure;
+
+/// Why a fault happened: for the log, never for the caller.
+#[derive(Clone)]
+struct Cause(String);
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let cause = self.cause().map(Cause);
+        let mut response = respond(self.into_problem());
+        if let Some(cause) = cause {
+            response.extensions_mut().insert(cause);
+        }
+        response
+    }
+}
+
+/// The response of a problem; [`finish`] writes its body.
+pub fn respond(problem: Problem) -> Response {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = status.into_response();
+    response.extensions_mut().insert(problem);
+    response
+}
+
+/// The outermost layer of the routes: gives each problem its request id and its body.
+pub async fn finish(request: Request, next: Next) -> Response {
+    let id = request.extensions().get::<RequestId>().cloned();
+    let mut response = next.run(request).await;
+    let Some(mut problem) = response.extensions_mut().remove::<Problem>() else { return response };
+    let cause = response.extensions_mut().remove::<Cause>();
+    problem.instance = id.and_then(|id| id.header_value().to_str().ok().map(str::to_owned));
+    log(&problem, cause);
+    let retry_after = problem.retry_after;
+    let is_unauthenticated = problem.status == 401;
+    let headers = response.headers().clone();
+    let mut whole = (response.status(), headers, Json(problem)).into_response();
+    let headers = whole.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    if let Some(seconds) = retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if is_unauthenticated {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    whole
+}
+
+fn log(problem: &Problem, cause: Option<Cause>) {
+    let request_id = problem.instance.as_deref().unwrap_or("-");
+    let cause = cause.as_ref().map_or("-", |cause| cause.0.as_str());
+    match problem.code {
+        Code::Internal => tracing::error!(code = %problem.code, request_id, cause, "fault"),
+        code if code.status() >= 500 => {
+            tracing::warn!(code = %problem.code, request_id, cause, "unavailable");
+        }
+        _ => tracing::debug!(code = %problem.code, request_id, "refused"),
+    }
+}

@@ -1,0 +1,87 @@
+//! Every layer on one page, in the order a request meets them.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use cairn_domain::limits;
+use tower::ServiceBuilder;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::decompression::RequestDecompressionLayer;
+use tower_http::request_id::{
+    MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer,
+};
+use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::trace::TraceLayer;
+use uuid::Uuid;
+
+use super::{door, problem};
+use crate::actions::Failure;
+use crate::app::App;
+use crate::auth;
+
+/// What stands before the routes of verified callers.
+pub fn guarded(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
+    let state = Arc::clone(app);
+    routes.layer(
+        ServiceBuilder::new()
+            .layer(middleware::from_fn_with_state(Arc::clone(app), door::check))
+            .layer(middleware::from_fn_with_state(state, auth::layer::authenticate))
+            .layer(RequestDecompressionLayer::new())
+            .map_request(|request: Request<_>| request.map(axum::body::Body::new)),
+    )
+}
+
+/// What stands before every route.
+pub fn outer(routes: Router<Arc<App>>) -> Router<Arc<App>> {
+    let id = HeaderName::from_static("x-request-id");
+    let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
+    routes.layer(
+        ServiceBuilder::new()
+            .layer(SetRequestIdLayer::new(id.clone(), FreshId))
+            .layer(PropagateRequestIdLayer::new(id))
+            .layer(SetResponseHeaderLayer::overriding(
+                HeaderName::from_static("cairn-service"),
+                version,
+            ))
+            .layer(TraceLayer::new_for_http().make_span_with(span))
+            .layer(middleware::from_fn(problem::finish))
+            .layer(CatchPanicLayer::custom(panicked))
+            .layer(middleware::from_fn(in_time)),
+    )
+}
+
+/// Request ids are ours, so that a caller cannot forge one into the log.
+#[derive(Clone)]
+struct FreshId;
+
+impl MakeRequestId for FreshId {
+    fn make_request_id<B>(&mut self, _: &axum::http::Request<B>) -> Option<RequestId> {
+        HeaderValue::from_str(&Uuid::now_v7().to_string()).ok().map(RequestId::new)
+    }
+}
+
+/// One span a request; it names the path but never a query string, which may hold memory text.
+fn span<B>(request: &axum::http::Request<B>) -> tracing::Span {
+    let id = request.extensions().get::<RequestId>();
+    let id = id.and_then(|id| id.header_value().to_str().ok()).unwrap_or("-");
+    tracing::info_span!("http", method = %request.method(), path = request.uri().path(), request_id = id)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the layer hands the payload over")]
+fn panicked(payload: Box<dyn Any + Send>) -> Response {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
+    Failure::fault(format!("panic: {text}")).into_response()
+}
+
+async fn in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(limits::REQUEST_TIME, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Failure::Store(cairn_store::StoreError::Timeout).into_response(),
+    }
+}

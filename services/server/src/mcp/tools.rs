@@ -1,0 +1,146 @@
+//! Every tool on one page: name, words, schema, and the action it calls. Adding a tool is one
+//! entry in [`TOOLS`] and one arm in [`call`].
+
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use crate::actions::{Failure, observations, search};
+use crate::app::App;
+use crate::auth::Caller;
+
+/// A tool as it is listed.
+struct Listed {
+    name: &'static str,
+    words: &'static str,
+    schema: fn() -> Value,
+    /// Shown at once by hosts that hide tools behind a tool search.
+    is_always_loaded: bool,
+}
+
+const TOOLS: &[Listed] = &[
+    Listed {
+        name: "mem_search",
+        words: "Search the team's memory, for every memory question. query gives titles; continuation with selectedIds gives what surrounds them; once more gives the full records. mode=\"auto\" does all in one call.",
+        schema: mem_search_schema,
+        is_always_loaded: true,
+    },
+    Listed {
+        name: "get_observations",
+        words: "Legacy: full records by id, for ids already in front of you (session index, a search).",
+        schema: get_observations_schema,
+        is_always_loaded: true,
+    },
+];
+
+/// Calls a tool; `None` if there is none of this name.
+pub async fn call(
+    app: &App,
+    caller: &Caller,
+    name: &str,
+    arguments: Value,
+) -> Option<Result<Answer, Failure>> {
+    match name {
+        "mem_search" => Some(mem_search(app, caller, arguments).await),
+        "get_observations" => Some(get_observations(app, caller, arguments).await),
+        _ => None,
+    }
+}
+
+async fn mem_search(app: &App, caller: &Caller, arguments: Value) -> Result<Answer, Failure> {
+    let answer = search::mem_search(app, caller, arguments).await?;
+    let text = answer.text.clone();
+    let data = serde_json::to_value(answer).map_err(|e| Failure::fault(e.to_string()))?;
+    Ok(Answer { text, data: Some(data) })
+}
+
+async fn get_observations(
+    app: &App,
+    caller: &Caller,
+    arguments: Value,
+) -> Result<Answer, Failure> {
+    let text = observations::render(app, caller, &arguments).await?;
+    Ok(Answer { text, data: None })
+}
+
+/// All tools, in the order of the contract's table.
+pub fn list() -> Vec<Tool> {
+    TOOLS.iter().map(Listed::tool).collect()
+}
+
+impl Listed {
+    fn tool(&self) -> Tool {
+        let Value::Object(schema) = (self.schema)() else { unreachable!("schemas are objects") };
+        let mut tool = Tool::new(self.name, self.words, Arc::new(schema));
+        tool.annotations = Some(ToolAnnotations::new().read_only(true).open_world(false));
+        if self.is_always_loaded {
+            let mut meta = JsonObject::new();
+            meta.insert("anthropic/alwaysLoad".to_owned(), Value::Bool(true));
+            tool.meta = Some(MetaObject(meta));
+        }
+        tool
+    }
+}
+
+fn mem_search_schema() -> Value {
+    let count = |low: u32, high: u32, default: u32| {
+        json!({"type": "integer", "minimum": low, "maximum": high, "default": default})
+    };
+    json!({
+        "type": "object",
+        "properties": {
+            "mode": {"type": "string", "enum": ["guided", "auto"], "default": "guided"},
+            "query": {"type": "string", "description": "Starts a search."},
+            "project": {"type": "string", "description": "Id, key or name; * for all. Default: the current one."},
+            "continuation": {"type": "string", "description": "As the step before printed it."},
+            "selectedIds": {"type": "array", "items": {"type": "string"}, "description": "Ids the step before showed; [] ends the search."},
+            "limit": count(1, 20, 20),
+            "maxDetails": count(1, 5, 3),
+            "depthBefore": count(0, 3, 2),
+            "depthAfter": count(0, 3, 2)
+        },
+        "additionalProperties": false
+    })
+}
+
+fn get_observations_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "ids": {"type": "array", "items": {"type": "string"}, "description": "1 to 100 ids like 41 or S7."},
+            "project": {"type": "string"},
+            "part": {"type": "integer", "minimum": 1, "description": "Which piece of one long record."}
+        },
+        "required": ["ids"],
+        "additionalProperties": false
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c049_every_schema_is_one_that_all_hosts_accept() {
+        for tool in list() {
+            let schema = &tool.input_schema;
+            assert_eq!(schema["type"], "object");
+            assert_eq!(schema["additionalProperties"], false);
+            assert!(["oneOf", "anyOf", "allOf"].iter().all(|key| !schema.contains_key(*key)));
+            let properties = schema["properties"].as_object().expect("properties");
+            for property in properties.values().filter(|p| p["type"] == "array") {
+                assert!(property["items"]["type"].is_string(), "{property}");
+            }
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+            assert!(tool.name.len() <= 48 && tool.name.chars().all(plain), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn the_core_list_costs_a_host_little() {
+        let text = serde_json::to_string(&list()).expect("serialises");
+        assert!(cairn_domain::bounds::est_tokens(&text) <= 2_500);
+    }
+}

@@ -1,0 +1,121 @@
+//! Every operation of the OpenAPI document and every tool, called by each kind of caller. A new
+//! one that is missing here fails the test.
+
+use std::collections::BTreeSet;
+
+use cairn_domain::scope::Scope;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Caller, TestApp, item};
+
+/// An operation, how it is called, and the scope it needs.
+struct Operation {
+    method: Method,
+    path: &'static str,
+    /// The path as called, with an id of the first tenant's.
+    call: &'static str,
+    body: Option<Value>,
+    scope: Option<Scope>,
+    /// Words of the first tenant's that nobody else may see in the answer.
+    is_by_id: bool,
+}
+
+fn operations() -> Vec<Operation> {
+    let read = Some(Scope::MemoryRead);
+    let write = Some(Scope::MemoryWrite);
+    let get = |path, call, scope, is_by_id| Operation {
+        method: Method::GET, path, call, body: None, scope, is_by_id,
+    };
+    let delete = |path, call| Operation {
+        method: Method::DELETE, path, call, body: None, scope: write, is_by_id: true,
+    };
+    let post = |path, body, scope| Operation {
+        method: Method::POST, path, call: path, body: Some(body), scope, is_by_id: false,
+    };
+    vec![
+        get("/v1/me", "/v1/me", None, false),
+        get("/v1/context", "/v1/context", read, false),
+        post("/v1/mem-search", json!({"query": "treasure"}), read),
+        post("/v1/observations/batch", json!({"ids": ["1", "S1", "P1"]}), read),
+        post("/v1/events", json!({"items": []}), write),
+        post("/v1/events/check", json!({"event_ids": []}), write),
+        get("/v1/observations/{id}", "/v1/observations/1", read, true),
+        get("/v1/summaries/{id}", "/v1/summaries/S1", read, true),
+        get("/v1/prompts/{id}", "/v1/prompts/P1", read, true),
+        delete("/v1/observations/{id}", "/v1/observations/1"),
+        delete("/v1/summaries/{id}", "/v1/summaries/1"),
+        delete("/v1/prompts/{id}", "/v1/prompts/1"),
+    ]
+}
+
+/// Operations that anybody may call.
+const OPEN: [&str; 2] = ["GET /livez", "GET /readyz"];
+
+async fn call(caller: &Caller, operation: &Operation) -> crate::support::Reply {
+    let mut request = caller.request(operation.method.clone(), operation.call);
+    if let Some(body) = &operation.body {
+        request = request.json(body);
+    }
+    caller.send(request).await
+}
+
+#[test]
+fn every_operation_of_the_document_is_covered() {
+    let document = serde_json::to_value(cairn_server::http::document()).expect("serialises");
+    let mut documented = BTreeSet::new();
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for method in methods.as_object().expect("methods").keys() {
+            documented.insert(format!("{} {path}", method.to_uppercase()));
+        }
+    }
+    let covered: BTreeSet<String> = operations()
+        .iter()
+        .map(|operation| format!("{} {}", operation.method, operation.path))
+        .chain(OPEN.map(str::to_owned))
+        .collect();
+    assert_eq!(documented, covered);
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_a_key_or_the_scope() {
+    let app = TestApp::start().await;
+    let anonymous = app.anonymous();
+    for operation in operations() {
+        let path = operation.path;
+        assert_eq!(call(&anonymous, &operation).await.code(), "unauthenticated", "{path}");
+        if let Some(scope) = operation.scope {
+            let others: Vec<Scope> = Scope::ALL.into_iter().filter(|s| *s != scope).collect();
+            let caller = app.owner_with(&others).await;
+            assert_eq!(call(&caller, &operation).await.code(), "insufficient_scope", "{path}");
+        }
+    }
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(anonymous.get(path).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn twins_never_see_each_other_through_any_operation() {
+    let app = TestApp::start().await;
+    let (owner, stranger) = (app.owner().await, app.stranger().await);
+    owner
+        .events(vec![
+            item("observation", json!({"title": "treasure of acme"})),
+            item("summary", json!({"request": "treasure of acme"})),
+            item("prompt", json!({"text": "treasure of acme"})),
+        ])
+        .await
+        .ok();
+    for operation in operations() {
+        let path = operation.path;
+        let reply = call(&stranger, &operation).await;
+        assert!(!reply.text.contains("treasure of acme"), "{path}: {reply:?}");
+        if operation.is_by_id {
+            assert_eq!(reply.code(), "not_found", "{path}");
+        }
+    }
+    // All is still there.
+    let batch = owner.post("/v1/observations/batch", json!({"ids": ["1", "S1", "P1"]})).await.ok();
+    assert_eq!(batch["items"].as_array().expect("items").len(), 3);
+}

@@ -1,0 +1,17 @@
+//! The service as its callers see it: real HTTP, real Postgres as `cairn_app`, real Redis.
+
+mod support;
+
+mod authz_coverage;
+mod context;
+mod crash;
+mod degraded;
+mod events;
+mod events_bad_input;
+mod mcp;
+mod openapi;
+mod problems;
+mod records;
+mod replicas;
+mod search;
+mod shutdown;

@@ -1,0 +1,168 @@
+//! The service of one test: on a port of its own, over a database of its own, with callers of two
+//! twin tenants.
+
+mod caller;
+pub mod process;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_domain::ids::{PrincipalId, TenantId};
+use cairn_domain::scope::{Scope, Scopes};
+use cairn_server::admin;
+use cairn_server::app::{App, Clock, Door};
+use cairn_server::auth::key::ApiKey;
+use cairn_server::lifecycle::{self, Drain};
+use cairn_store::Store;
+use cairn_store::continuations::Continuations;
+use cairn_store::credentials::{KeyOwner, NewCredential};
+use cairn_store::cursor_keys::KeyRing;
+use cairn_store::test_util::{TestDb, Twin};
+use chrono::{TimeDelta, Utc};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub use caller::{Caller, Reply, item};
+
+/// A ring of cursor keys for tests.
+pub const RING: &str = "t1:dGVzdC1jdXJzb3Ita2V5LW9mLTMyLWJ5dGVzLWFuZC1tb3Jl";
+
+/// The project that callers of a test stand in.
+pub const PROJECT: &str = "name:alpha-app";
+
+/// A running service.
+pub struct TestApp {
+    /// Its database.
+    pub db: TestDb,
+    /// Where it listens, as `http://127.0.0.1:port`.
+    pub base: String,
+    /// The app behind it.
+    pub app: Arc<App>,
+    stop: CancellationToken,
+    server: Option<JoinHandle<anyhow::Result<()>>>,
+}
+
+impl TestApp {
+    /// A service over the shared Redis, under keys of its own.
+    pub async fn start() -> Self {
+        Self::with(redis_continuations()).await
+    }
+
+    /// A service that keeps continuations as given.
+    pub async fn with(continuations: Continuations) -> Self {
+        let db = TestDb::new().await;
+        let door = Door { hosts: vec!["127.0.0.1".to_owned()], origins: Vec::new() };
+        let app = App::new(db.store.clone(), continuations, Clock::system(), door);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let base = format!("http://{}", listener.local_addr().expect("bound"));
+        let stop = CancellationToken::new();
+        let drain = Drain { notice: Duration::ZERO, deadline: Duration::from_secs(10) };
+        let stopped = stop.clone().cancelled_owned();
+        let server = tokio::spawn(lifecycle::serve(Arc::clone(&app), listener, drain, stopped));
+        Self { db, base, app, stop, server: Some(server) }
+    }
+
+    /// Tells the service to stop, as a signal would.
+    pub fn tell_to_stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits until the service has stopped.
+    pub async fn stopped(&mut self) {
+        self.stop.cancel();
+        let server = self.server.take().expect("stopped once");
+        server.await.expect("the server task ends").expect("the service stops in order");
+    }
+
+    /// The first tenant's owner, standing in [`PROJECT`].
+    pub async fn owner(&self) -> Caller {
+        let twin = self.db.twins.0;
+        self.caller(twin.tenant, twin.owner, all_scopes()).await
+    }
+
+    /// The first tenant's member.
+    pub async fn member(&self) -> Caller {
+        let twin = self.db.twins.0;
+        self.caller(twin.tenant, twin.member, all_scopes()).await
+    }
+
+    /// The other tenant's owner: same names, same project key.
+    pub async fn stranger(&self) -> Caller {
+        let twin: Twin = self.db.twins.1;
+        self.caller(twin.tenant, twin.owner, all_scopes()).await
+    }
+
+    /// The first tenant's owner with fewer scopes.
+    pub async fn owner_with(&self, scopes: &[Scope]) -> Caller {
+        let twin = self.db.twins.0;
+        self.caller(twin.tenant, twin.owner, scopes.iter().copied().collect()).await
+    }
+
+    /// Nobody.
+    pub fn anonymous(&self) -> Caller {
+        Caller::new(&self.base, None).in_project(PROJECT)
+    }
+
+    async fn caller(&self, tenant: TenantId, owner: PrincipalId, scopes: Scopes) -> Caller {
+        let key = insert_key(&self.db.store, tenant, owner, scopes, None).await;
+        Caller::new(&self.base, Some(&key)).in_project(PROJECT)
+    }
+
+    /// A caller whose key sees one project only.
+    pub async fn limited_to(&self, project: &str) -> Caller {
+        let twin = self.db.twins.0;
+        let mut tx = self.db.store.tenant(twin.tenant, "test.project").await.expect("begin");
+        let found = tx.find_projects(project).await.expect("answers");
+        tx.commit().await.expect("commit");
+        let [project] = found.as_slice() else { panic!("one project: {found:?}") };
+        let key =
+            insert_key(&self.db.store, twin.tenant, twin.owner, all_scopes(), Some(project.id));
+        Caller::new(&self.base, Some(&key.await))
+    }
+}
+
+/// Continuations in the shared Redis, under a prefix of their own.
+pub fn redis_continuations() -> Continuations {
+    let url = std::env::var("CAIRN_TEST_REDIS_URL").expect("CAIRN_TEST_REDIS_URL: run ./dev test");
+    let ring = KeyRing::parse(RING).expect("a ring");
+    let prefix = format!("test:{}:", Uuid::new_v4());
+    Continuations::connect_with_prefix(&url, ring, &prefix).expect("an address")
+}
+
+/// Every scope there is; the role still limits it.
+pub fn all_scopes() -> Scopes {
+    Scope::ALL.into_iter().collect()
+}
+
+async fn insert_key(
+    store: &Store,
+    tenant: TenantId,
+    owner: PrincipalId,
+    scopes: Scopes,
+    project: Option<cairn_domain::ids::ProjectId>,
+) -> String {
+    let key = ApiKey::generate(&mut rand::rng());
+    let mut tx = store.tenant(tenant, "test.insert_key").await.expect("begin");
+    let days = i64::from(admin::DEFAULT_DAYS);
+    tx.insert_credential(&NewCredential {
+        key_id: key.id(),
+        secret_hash: key.hash(),
+        name: "test",
+        owner: KeyOwner::Member(owner),
+        scopes,
+        project,
+        expires_at: Utc::now() + TimeDelta::days(days),
+        now: Utc::now(),
+    })
+    .await
+    .expect("inserted");
+    tx.commit().await.expect("commit");
+    key.reveal()
+}
+
+/// A key of the first tenant's owner, for a service in a process of its own.
+pub async fn new_owner_key(db: &TestDb) -> String {
+    insert_key(&db.store, db.twins.0.tenant, db.twins.0.owner, all_scopes(), None).await
+}

@@ -1,0 +1,115 @@
+//! The service as a process of its own, to be killed.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use cairn_store::test_util::TestDb;
+
+use super::RING;
+
+/// A replica in a process.
+pub struct Replica {
+    child: Child,
+    /// Where it listens.
+    pub base: String,
+    /// What it printed on its first start, if it is embedded.
+    pub key: Option<String>,
+}
+
+impl Replica {
+    /// A replica over a test's database and the shared Redis.
+    pub fn shared(db: &TestDb) -> Self {
+        let redis = std::env::var("CAIRN_TEST_REDIS_URL").expect("run ./dev test");
+        let address = free_address();
+        let mut command = command(&address);
+        command
+            .env("CAIRN_EMBEDDED", "false")
+            .env("CAIRN_DATABASE_URL", &db.app_url)
+            .env("CAIRN_REDIS_URL", redis)
+            .env("CAIRN_CURSOR_KEYS", RING)
+            .env("CAIRN_PUBLIC_URL", format!("http://{address}"));
+        Self::start(command, &address)
+    }
+
+    /// A whole service in one process, its database in `data`. The first start on an empty
+    /// folder prints a key.
+    pub fn embedded(data: &Path) -> Self {
+        let is_first = std::fs::read_dir(data).is_ok_and(|mut entries| entries.next().is_none());
+        let address = free_address();
+        let mut command = command(&address);
+        command.env("CAIRN_EMBEDDED", "true").env("CAIRN_DATA", data);
+        let mut replica = Self::start(command, &address);
+        if is_first {
+            let lines = BufReader::new(replica.child.stdout.take().expect("piped")).lines();
+            let mut lines = lines.map_while(Result::ok);
+            let key = lines.find(|line| line.trim_start().starts_with("cairn_"));
+            replica.key = Some(key.expect("a first key").trim().to_owned());
+        }
+        replica
+    }
+
+    fn start(mut command: Command, address: &str) -> Self {
+        let child = command.spawn().expect("cairn-server starts");
+        let mut replica = Self { base: format!("http://{address}"), key: None, child };
+        replica.wait_until_ready();
+        replica
+    }
+
+    /// Reads the log until it says ready.
+    fn wait_until_ready(&mut self) {
+        let stderr = self.child.stderr.take().expect("piped");
+        let mut lines = BufReader::new(stderr).lines();
+        let mut log = Vec::new();
+        loop {
+            match lines.next() {
+                Some(Ok(line)) if line.contains("\"ready\"") => break,
+                Some(Ok(line)) => log.push(line),
+                _ => panic!("the server ended: {}", log.join("\n")),
+            }
+        }
+        // The pipe must be read on, or a full one would stop the server.
+        std::thread::spawn(move || lines.for_each(drop));
+    }
+
+    /// SIGKILL, and wait until it is gone.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("waited for");
+    }
+
+    /// SIGTERM, and its exit code.
+    pub fn terminate(&mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill runs");
+        assert!(sent.success());
+        self.child.wait().expect("waited for").code()
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn command(address: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cairn-server"));
+    command
+        .env_remove("RUST_LOG")
+        .env("CAIRN_LISTEN", address)
+        .env("CAIRN_LOG", "info")
+        .env("CAIRN_DRAIN_SECONDS", "4")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// An address that was free a moment ago.
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("bound").to_string()
+}
