@@ -163,6 +163,7 @@ async fn read_delivery(response: Response) -> Delivery {
     let problem = read_problem(status, &text);
     let why = problem.text();
     match status.as_u16() {
+        403 if problem.code == Code::QuotaExceeded => stopped(Trouble::Busy, why, retry_after),
         401 | 403 => stopped(Trouble::SignIn, why, retry_after),
         413 => Delivery::TooLarge,
         400 | 422 => Delivery::Unreadable(why),

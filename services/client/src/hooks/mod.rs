@@ -4,6 +4,7 @@
 //! Recording comes first and needs no network; only a session start then asks the service.
 
 mod capture;
+mod direct;
 mod flusher;
 mod session_start;
 
@@ -24,18 +25,16 @@ use crate::stdin::Input;
 
 /// Runs one hook call. `args` are the words after `hook`.
 pub fn run(args: &[String]) {
-    let Some([host, event]) = args.first_chunk::<2>() else {
-        complain("cairn hook: say which host and event");
-        return;
-    };
-    if host != claude_code::HOST {
-        complain(&format!("cairn hook: the host {host:?} is not known"));
-        return;
-    }
+    // The payload is read whatever becomes of it: its writer must meet no broken pipe.
     let input = Input::start();
-    match input.value() {
-        Some(json) => on_payload(event, &json_text::mend_escapes(&json)),
-        None => complain("cairn hook: the payload is cut off; nothing was recorded"),
+    let payload = input.value();
+    match (args, payload) {
+        ([host, event, ..], Some(json)) if host == claude_code::HOST => {
+            on_payload(event, &json_text::mend_escapes(&json));
+        }
+        ([host, _, ..], Some(_)) => complain(&format!("cairn hook: unknown host {host:?}")),
+        (_, Some(_)) => complain("cairn hook: say which host and event"),
+        (_, None) => complain("cairn hook: the payload is cut off; nothing was recorded"),
     }
     input.drain();
 }
@@ -110,7 +109,9 @@ impl Hook {
         if let Some(mut record) = capture::record(self) {
             record.service = Some(service.to_owned());
             record.tenant = account.and_then(|account| account.tenant.clone());
-            if let Err(e) = spool.append(&record) {
+            if let Err(e) = spool.append(&record)
+                && !direct::send(service, account, &record)
+            {
                 self.tell_once("spool", &format!("cairn: cannot write the spool: {e}"));
             }
         }

@@ -357,8 +357,10 @@ fn visibility_is_what_the_person_set() {
 #[test]
 fn a_hook_always_ends_with_0() {
     let machine = Machine::signed_out();
+    let long = format!("{{\"prompt\":\"{}\"}}", "x".repeat(300_000));
     for (args, stdin) in [
         (vec!["hook"], "{}"),
+        (vec!["hook", "other", "Stop"], long.as_str()),
         (vec!["hook", "claude-code"], "{}"),
         (vec!["hook", "other", "Stop"], "{}"),
         (vec!["hook", "claude-code", "Stop"], "not json"),
@@ -369,20 +371,7 @@ fn a_hook_always_ends_with_0() {
             "{\"session_id\":7}",
         ),
     ] {
-        let output = machine
-            .command(&args)
-            .stdin(std::process::Stdio::piped())
-            .spawn();
-        let mut child = output.expect("starts");
-        // An unknown host is refused before its payload is read; the pipe may break then.
-        drop(
-            child
-                .stdin
-                .take()
-                .expect("a pipe")
-                .write_all(stdin.as_bytes()),
-        );
-        let output = child.wait_with_output().expect("ends");
+        let output = machine.run(&args, stdin.as_bytes());
         assert_eq!(output.status.code(), Some(0), "{args:?}");
         assert!(stderr(&output).lines().count() <= 1, "{output:?}");
         assert_eq!(stdout(&output), "");
@@ -413,4 +402,29 @@ fn a_broken_settings_file_is_named_once_a_session() {
         0
     );
     assert_eq!(machine.spooled().len(), 2);
+}
+
+#[test]
+fn a_record_that_the_disk_does_not_take_is_sent_at_once() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    // Where a file stands, no folder for the spool can be made.
+    let share = machine.home().join(".local/share");
+    std::fs::create_dir_all(share.parent().expect("a parent")).expect("a folder");
+    std::fs::write(&share, "").expect("writes");
+    let output = machine.hook("Stop", &machine.payload(json!({})));
+    assert_eq!(stderr(&output), "");
+    assert_eq!(double.stored().len(), 1);
+    double.script([Reply::Late(Duration::from_secs(20))]);
+    let begun = Instant::now();
+    let output = machine.hook("Stop", &machine.payload(json!({})));
+    assert!(
+        stderr(&output).contains("cannot write the spool"),
+        "{output:?}"
+    );
+    assert!(
+        begun.elapsed() < Duration::from_millis(1_500),
+        "{:?}",
+        begun.elapsed()
+    );
 }

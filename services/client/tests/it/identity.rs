@@ -196,3 +196,17 @@ fn c062_drive_letters_and_case() {
     keys.dedup();
     assert_eq!(keys.len(), 1, "{keys:?}");
 }
+
+#[test]
+fn an_agent_that_steps_into_a_plain_folder_still_works_for_its_project() {
+    let machine = Machine::signed_out();
+    let repo = machine.home().join("repo");
+    repository(&repo, Some("https://git.example.com/acme/repo"));
+    let scratch = machine.home().join("scratch");
+    fs::create_dir(&scratch).expect("a folder");
+    let machine = machine.set("CLAUDE_PROJECT_DIR", repo.to_str().expect("plain"));
+    assert_eq!(key(&machine, &scratch), "git:git.example.com/acme/repo");
+    let other = machine.home().join("other");
+    repository(&other, Some("https://git.example.com/acme/other"));
+    assert_eq!(key(&machine, &other), "git:git.example.com/acme/other");
+}

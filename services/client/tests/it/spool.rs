@@ -227,10 +227,28 @@ fn a_full_spool_shortens_then_counts_tool_uses_and_keeps_prompts() {
 }
 
 #[test]
-fn a_hook_has_its_record_sent_by_a_process_of_its_own() {
+fn a_hook_has_its_record_sent_by_a_process_that_outlives_the_host() {
+    use std::io::{Read, Write};
+    use std::os::unix::process::CommandExt;
+
+    use nix::sys::signal::{Signal, killpg};
+    use nix::unistd::Pid;
+
     let double = Double::start();
+    double.script([Reply::Late(Duration::from_millis(500)), Reply::Accept]);
     let machine = Machine::new(&double.url);
-    machine.hook("UserPromptSubmit", &machine.payload(json!({"prompt": "p"})));
+    let mut command = machine.command(&["hook", "claude-code", "UserPromptSubmit"]);
+    let mut hook = command.process_group(0).spawn().expect("starts");
+    let group = Pid::from_raw(i32::try_from(hook.id()).expect("a pid"));
+    let payload = machine.payload(json!({"prompt": "p"})).to_string();
+    let mut stdin = hook.stdin.take().expect("a pipe");
+    stdin.write_all(payload.as_bytes()).expect("writes");
+    drop(stdin);
+    // Its end shows on stdout; until it is waited for, its group keeps its number.
+    let mut stdout = hook.stdout.take().expect("a pipe");
+    stdout.read_to_end(&mut Vec::new()).expect("reads");
+    killpg(group, Signal::SIGKILL).expect("the hook is not waited for yet");
+    hook.wait().expect("ends");
     wait_for("the record", || double.stored().len() == 1);
     machine.wait_until_sent();
 }
