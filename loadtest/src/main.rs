@@ -1,1 +1,44 @@
-fn main() {}
+//! `cairn-loadtest`: the demo, and the scenarios that compare the service with its raw limits.
+//!
+//! It drives the real programs as anyone would: `cairn-server`, `cairn`, Postgres' own tools. Of
+//! the project's crates it uses the wire types alone.
+
+mod api;
+mod bench;
+mod demo;
+mod output;
+mod process;
+mod service;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Shows Cairn at work on real input, and measures it.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Replay commits and an agent's session into a service of its own, then search them.
+    Demo(demo::Options),
+    /// Compare the service under load with its raw limit.
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Demo(options) => demo::run(&options),
+        Command::Bench(options) => bench::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

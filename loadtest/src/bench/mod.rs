@@ -1,0 +1,202 @@
+//! The benches: the service under load against the raw limit of its stores, round by round in one
+//! run, so that whatever else the machine does meets both alike.
+
+mod capture;
+mod closed_loop;
+mod corpus;
+mod load;
+mod measure;
+pub mod operation;
+mod pgbench;
+mod report;
+mod rig;
+mod scenario;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::api::Api;
+use crate::output::{complain, grouped};
+use crate::process::{built, wait_for};
+use capture::Fresh;
+use corpus::Corpus;
+use measure::Rounds;
+use operation::{Call, Operation};
+use pgbench::Pgbench;
+use rig::Rig;
+use scenario::Scenario;
+
+/// The corpus is this seed's.
+const SEED: u64 = 20_261_010;
+/// How long a setting or a log line may take to be seen.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What to measure, and for how long.
+#[derive(clap::Args)]
+pub struct Options {
+    /// The scenario.
+    scenario: Scenario,
+    /// Seconds of each side in each round.
+    #[arg(long, default_value_t = 6)]
+    seconds: u64,
+    /// Rounds.
+    #[arg(long, default_value_t = 7)]
+    rounds: u64,
+    /// Rows of the corpus.
+    #[arg(long, default_value_t = 40_000)]
+    rows: usize,
+    /// Connections of each side.
+    #[arg(long, default_value_t = 8)]
+    connections: usize,
+    /// The folder for `<scenario>.json`.
+    #[arg(long, default_value = "target/bench")]
+    out: PathBuf,
+    #[command(flatten)]
+    machine: Machine,
+}
+
+/// What the machine has to run it with.
+#[derive(clap::Args)]
+pub struct Machine {
+    /// The folder of Postgres' programs.
+    #[arg(long)]
+    postgres_bin: PathBuf,
+    /// `redis-server`.
+    #[arg(long)]
+    redis: PathBuf,
+    /// `roles.sql` of the deployment.
+    #[arg(long)]
+    roles: PathBuf,
+    /// The user that Postgres runs as; needed by root, whom it refuses.
+    #[arg(long)]
+    run_as: Option<String>,
+}
+
+/// Measures a scenario, prints its table and writes its figures.
+///
+/// # Errors
+/// If something does not work, or the goal is missed.
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let began = Instant::now();
+    let rig = Rig::start(&options.machine, built("cairn-server")?)?;
+    let api = Api::new(&rig.url, "")?;
+    let keys = load::create_tenants(&rig)?;
+    let mut corpus = Corpus::new(SEED);
+    runtime.block_on(load::load(&api, &keys, &mut corpus, options.rows))?;
+    rig.psql("vacuum analyze")?;
+    complain(&format!(
+        "{} rows of {} tenants loaded {:.0} s after the start",
+        grouped(options.rows),
+        keys.len(),
+        began.elapsed().as_secs_f64()
+    ));
+
+    let operations = Arc::new(options.scenario.operations(&keys, &mut corpus));
+    let scripts = runtime.block_on(capture_scripts(&rig, &api, &operations))?;
+    let pgbench = Pgbench::new(rig.folder("pgbench")?, &scripts)?;
+    let rounds = interleave(options, &runtime, &rig, &api, &operations, &pgbench)?;
+    report::write(options, &rounds)
+}
+
+fn interleave(
+    options: &Options,
+    runtime: &tokio::runtime::Runtime,
+    rig: &Rig,
+    api: &Api,
+    operations: &Arc<Vec<Operation>>,
+    pgbench: &Pgbench,
+) -> anyhow::Result<Rounds> {
+    let time = Duration::from_secs(options.seconds.max(1));
+    let count = options.connections;
+    let service =
+        |time, seed| runtime.block_on(closed_loop::run(api, operations, count, time, seed));
+    // Connections are made and caches filled before anything counts.
+    service(Duration::from_secs(2), 0)?;
+    pgbench.run(rig, count, Duration::from_secs(2))?;
+    let mut rounds = Rounds::default();
+    for round in 1..=options.rounds.max(1) {
+        // Whoever goes first finds the state that the other left: they take turns.
+        let (ours, raw) = if round % 2 == 1 {
+            let ours = service(time, round)?;
+            (ours, pgbench.run(rig, count, time)?)
+        } else {
+            let raw = pgbench.run(rig, count, time)?;
+            (service(time, round)?, raw)
+        };
+        complain(&format!(
+            "round {round}: service {:.0}/s, pgbench {:.0}/s, ratio {:.2}",
+            ours.rate,
+            raw.rate,
+            ours.rate / raw.rate
+        ));
+        rounds.push(ours, raw);
+    }
+    Ok(rounds)
+}
+
+/// Calls each operation once while Postgres logs what it is sent, and makes scripts of that.
+async fn capture_scripts(
+    rig: &Rig,
+    api: &Api,
+    operations: &[Operation],
+) -> anyhow::Result<Vec<String>> {
+    // The first call of a caller also proves its key; that is kept for a while and not part of
+    // every operation.
+    for operation in operations {
+        api.call(operation).await?;
+    }
+    rig.psql("alter system set log_statement = 'all'")?;
+    rig.psql("select pg_reload_conf()")?;
+    let seen = |text: &str| rig.postgres_log().is_ok_and(|log| log.contains(text));
+    if !wait_for(PATIENCE, || {
+        rig.psql("select 'logging'").is_ok() && seen("'logging'")
+    }) {
+        bail!("Postgres does not log its statements");
+    }
+    // Connections of the service read the setting when they are next used; once is enough.
+    for operation in operations {
+        api.call(operation).await?;
+    }
+    let mut fresh = Vec::with_capacity(operations.len());
+    for (index, operation) in operations.iter().enumerate() {
+        rig.psql(&capture::mark(index))?;
+        fresh.push(call_noting(api, operation).await?);
+    }
+    rig.psql("alter system reset log_statement")?;
+    rig.psql("select pg_reload_conf()")?;
+    if !wait_for(PATIENCE, || seen("reset log_statement")) {
+        bail!("Postgres' log does not come to its end");
+    }
+    let captured = capture::statements(&rig.postgres_log()?, operations.len())?;
+    let scripts = captured.iter().zip(&fresh);
+    Ok(scripts
+        .map(|(statements, fresh)| capture::script(statements, fresh.as_ref()))
+        .collect())
+}
+
+/// Calls an operation; of a batch, notes what cannot be the same in another run.
+async fn call_noting(api: &Api, operation: &Operation) -> anyhow::Result<Option<Fresh>> {
+    let Call::Batch(items) = &operation.call else {
+        api.call(operation).await?;
+        return Ok(None);
+    };
+    let (body, ids) = Operation::batch_body(&operation.project, items);
+    let answer = load::check(&api.post(operation, "/v1/events", body).await?)?;
+    let last = answer.position.context("a batch without a position")?;
+    let number = |id: &Option<String>| id.as_deref().and_then(|id| id.parse::<i64>().ok());
+    let numbers = answer.items.iter().map(|item| number(&item.id));
+    let count = i64::try_from(items.len())?;
+    Ok(Some(Fresh {
+        event_ids: ids.iter().map(ToString::to_string).collect(),
+        numbers: numbers
+            .collect::<Option<_>>()
+            .context("an observation without a number")?,
+        positions: (last - count + 1..=last).collect(),
+    }))
+}

@@ -1,0 +1,88 @@
+//! The table for people and the figures for programs.
+
+use std::fs;
+
+use anyhow::{Context, bail};
+use serde_json::{Map, Value, json};
+
+use super::Options;
+use super::measure::{Rounds, Side};
+use super::scenario::{BATCH, Scenario};
+use crate::output::say;
+
+/// Prints the table and writes `<scenario>.json`.
+///
+/// # Errors
+/// If the goal is missed, after both are written; if they cannot be.
+pub fn write(options: &Options, rounds: &Rounds) -> anyhow::Result<()> {
+    let scenario = options.scenario;
+    let (service, raw, ratio) = (rounds.service()?, rounds.raw()?, rounds.ratio());
+    say(&table(scenario, service, raw));
+    say(&format!(
+        "\nratio {ratio:.2} (median of {} rounds), goal {:.2}: {}",
+        options.rounds.max(1),
+        scenario.goal(),
+        if ratio >= scenario.goal() {
+            "reached"
+        } else {
+            "missed"
+        }
+    ));
+    let figures = figures(options, service, raw, ratio);
+    fs::create_dir_all(&options.out).context("making the folder for figures")?;
+    let path = options.out.join(format!("{}.json", scenario.name()));
+    fs::write(&path, format!("{:#}\n", Value::Object(figures)))
+        .with_context(|| format!("writing {}", path.display()))?;
+    if ratio < scenario.goal() || ratio.is_nan() {
+        bail!(
+            "{}: ratio {ratio:.2} misses the goal {:.2}",
+            scenario.name(),
+            scenario.goal()
+        );
+    }
+    Ok(())
+}
+
+fn table(scenario: Scenario, service: Side, raw: Side) -> String {
+    let mut table = format!(
+        "{:<10} {:>12} {:>10} {:>10} {:>10}   ({})\n",
+        "",
+        "per second",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        scenario.operation()
+    );
+    for (name, side) in [("service", service), ("pgbench", raw)] {
+        table.push_str(&format!(
+            "{name:<10} {:>12.0} {:>10.2} {:>10.2} {:>10.2}\n",
+            side.rate, side.p50, side.p95, side.p99
+        ));
+    }
+    table.trim_end().to_owned()
+}
+
+/// A flat object; every name begins with the scenario's.
+fn figures(options: &Options, service: Side, raw: Side, ratio: f64) -> Map<String, Value> {
+    let name = options.scenario.name();
+    let mut figures = Map::new();
+    let mut put = |figure: &str, value: Value| figures.insert(format!("{name}_{figure}"), value);
+    let rounded = |number: f64| json!((number * 1_000.0).round() / 1_000.0);
+    put("ratio", rounded(ratio));
+    put("goal", json!(options.scenario.goal()));
+    put("rps", rounded(service.rate));
+    if options.scenario == Scenario::Ingest {
+        put("rows_per_s", rounded(service.rate * BATCH as f64));
+    }
+    for (side, prefix) in [(service, ""), (raw, "pgbench_")] {
+        put(&format!("{prefix}p50_ms"), rounded(side.p50));
+        put(&format!("{prefix}p95_ms"), rounded(side.p95));
+        put(&format!("{prefix}p99_ms"), rounded(side.p99));
+    }
+    put("pgbench_tps", rounded(raw.rate));
+    put("rounds", json!(options.rounds.max(1)));
+    put("seconds", json!(options.seconds.max(1)));
+    put("connections", json!(options.connections));
+    put("rows", json!(options.rows));
+    figures
+}
