@@ -30,10 +30,8 @@ async fn a_database_owner_without_superuser_prepares_and_migrates() {
     .await;
     let as_deployer = db
         .app_url
-        .replace("cairn_app", &deployer)
-        .replace(&name, &own);
-    // The name of the database is part of the role's name too.
-    let as_deployer = as_deployer.replace(&format!("{own}_deployer"), &deployer);
+        .replace(&name, &own)
+        .replace("cairn_app", &deployer);
     cairn_store::prepare_database(&as_deployer)
         .await
         .expect("roles");
