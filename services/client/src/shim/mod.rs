@@ -87,8 +87,10 @@ fn accept(bridge: &Arc<Bridge>, line: &[u8], calls: &mut JoinSet<()>) {
     match Message::parse(line) {
         Ok(message) => {
             let bridge = Arc::clone(bridge);
+            let fault = answer::failed(&message, "internal - a fault of the client");
+            let call = async move { bridge.forward(&message).await };
             calls.spawn(async move {
-                if let Some(answer) = guarded(bridge, message).await {
+                if let Some(answer) = guarded(call, fault).await {
                     write_line(&answer);
                 }
             });
@@ -97,11 +99,12 @@ fn accept(bridge: &Arc<Bridge>, line: &[u8], calls: &mut JoinSet<()>) {
     }
 }
 
-/// Forwards a message; a fault of this program becomes an error for its id, not the end.
-async fn guarded(bridge: Arc<Bridge>, message: Message) -> Option<String> {
-    let fault = answer::failed(&message, "internal - a fault of the client");
-    let call = tokio::spawn(async move { bridge.forward(&message).await });
-    call.await.unwrap_or(fault)
+/// What a call answers; a fault of this program becomes an error for the call, not the end.
+async fn guarded(
+    call: impl Future<Output = Option<String>> + Send + 'static,
+    fault: Option<String>,
+) -> Option<String> {
+    tokio::spawn(call).await.unwrap_or(fault)
 }
 
 /// Writes an answer as one line, whole.
@@ -109,4 +112,24 @@ fn write_line(answer: &str) {
     let mut stdout = std::io::stdout().lock();
     // A host that is gone also closes stdin, which ends the program.
     drop(writeln!(stdout, "{answer}").and_then(|()| stdout.flush()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c053_a_fault_inside_a_call_is_an_error_for_it_and_the_next_call_works() {
+        let calls = api::block_on(async {
+            let fault = Some("fault".to_owned());
+            let first = guarded(async { panic!("forced") }, fault.clone()).await;
+            let second = guarded(async { Some("ok".to_owned()) }, fault).await;
+            Ok((first, second))
+        });
+        let (first, second) = calls.expect("a queue");
+        assert_eq!(
+            (first.as_deref(), second.as_deref()),
+            (Some("fault"), Some("ok"))
+        );
+    }
 }
