@@ -27,7 +27,10 @@ pub async fn create_tenant(
 ) -> anyhow::Result<ApiKey> {
     check_handle(owner)?;
     if name.trim().is_empty() || name.len() > cairn_domain::limits::PROJECT_BYTES {
-        bail!("a tenant's name has 1 to {} bytes", cairn_domain::limits::PROJECT_BYTES);
+        bail!(
+            "a tenant's name has 1 to {} bytes",
+            cairn_domain::limits::PROJECT_BYTES
+        );
     }
     let mut tx = store.system("admin.create_tenant").await?;
     let (tenant, owner) = tx
@@ -52,9 +55,10 @@ pub async fn add_member(
     check_handle(handle)?;
     let tenant = find_tenant(store, tenant).await?;
     let mut tx = store.tenant(tenant, "admin.add_member").await?;
-    let member = tx.insert_member(handle, None, role, clock.now()).await.with_context(|| {
-        format!("adding the member {handle:?}: is the handle taken?")
-    })?;
+    let member = tx
+        .insert_member(handle, None, role, clock.now())
+        .await
+        .with_context(|| format!("adding the member {handle:?}: is the handle taken?"))?;
     tx.commit().await?;
     new_key(store, clock, tenant, member, "first key").await
 }
@@ -108,12 +112,26 @@ pub async fn create_key(
     };
     tx.commit().await?;
     let scopes = match terms.scopes.as_slice() {
-        [] => Scope::ALL.into_iter().filter(|s| *s != Scope::TenantOwn).collect(),
+        [] => Scope::ALL
+            .into_iter()
+            .filter(|s| *s != Scope::TenantOwn)
+            .collect(),
         some => some.iter().copied().collect(),
     };
     let expires_at = clock.now() + TimeDelta::days(i64::from(days));
-    insert_key(store, clock, tenant, Issue { owner, name: &terms.name, scopes, project, expires_at })
-        .await
+    insert_key(
+        store,
+        clock,
+        tenant,
+        Issue {
+            owner,
+            name: &terms.name,
+            scopes,
+            project,
+            expires_at,
+        },
+    )
+    .await
 }
 
 /// Ends a key.
@@ -170,7 +188,10 @@ async fn insert_key(
     tenant: TenantId,
     issue: Issue<'_>,
 ) -> anyhow::Result<ApiKey> {
-    #[expect(clippy::disallowed_methods, reason = "keys are drawn from the system's randomness")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "keys are drawn from the system's randomness"
+    )]
     let key = ApiKey::generate(&mut rand::rng());
     let mut tx = store.tenant(tenant, "admin.insert_key").await?;
     tx.insert_credential(&NewCredential {

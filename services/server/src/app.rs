@@ -68,7 +68,10 @@ impl Clock {
     /// The system's clock.
     #[must_use]
     pub fn system() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "the one place that asks the system")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place that asks the system"
+        )]
         Self(Arc::new(Utc::now))
     }
 

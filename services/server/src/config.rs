@@ -100,7 +100,10 @@ impl Config {
     }
 
     fn resolve(values: &HashMap<String, String>) -> anyhow::Result<Self> {
-        let mut reader = Reader { values, warnings: Vec::new() };
+        let mut reader = Reader {
+            values,
+            warnings: Vec::new(),
+        };
         let listen = reader.required_as::<SocketAddr>("listen")?;
         let stores = reader.stores()?;
         let is_embedded = matches!(stores, Stores::Embedded { .. });
@@ -111,14 +114,25 @@ impl Config {
         let door = reader.door(public_url.as_deref(), is_embedded)?;
         let deadline = Duration::from_secs(reader.or_default("drain_seconds", 20));
         // A lone process has no balancer to warn.
-        let notice = if is_embedded { Duration::ZERO } else { (deadline / 4).min(NOTICE) };
+        let notice = if is_embedded {
+            Duration::ZERO
+        } else {
+            (deadline / 4).min(NOTICE)
+        };
         Ok(Self {
-            listen: if is_embedded { on_loopback(listen) } else { listen },
+            listen: if is_embedded {
+                on_loopback(listen)
+            } else {
+                listen
+            },
             public_url,
             door,
             stores,
             pool: reader.or_default("db_pool", 10),
-            drain: Drain { notice, deadline: deadline - notice },
+            drain: Drain {
+                notice,
+                deadline: deadline - notice,
+            },
             log: reader.find("log").unwrap_or("info").to_owned(),
             warnings: reader.warnings,
         })
@@ -129,7 +143,11 @@ impl Config {
 const NOTICE: Duration = Duration::from_secs(5);
 
 fn on_loopback(listen: SocketAddr) -> SocketAddr {
-    if listen.ip().is_loopback() { listen } else { SocketAddr::from(([127, 0, 0, 1], listen.port())) }
+    if listen.ip().is_loopback() {
+        listen
+    } else {
+        SocketAddr::from(([127, 0, 0, 1], listen.port()))
+    }
 }
 
 struct Reader<'a> {
@@ -139,21 +157,34 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn find(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+        self.values
+            .get(name)
+            .map(|value| value.trim())
+            .filter(|value| !value.is_empty())
     }
 
     fn required_as<T: FromStr>(&self, name: &str) -> anyhow::Result<T> {
         let setting = setting(name);
-        let value = self.find(name).with_context(|| format!("{setting} is required"))?;
-        value.parse().ok().with_context(|| format!("{setting} cannot be read: {value:?}"))
+        let value = self
+            .find(name)
+            .with_context(|| format!("{setting} is required"))?;
+        value
+            .parse()
+            .ok()
+            .with_context(|| format!("{setting} cannot be read: {value:?}"))
     }
 
     fn or_default<T: FromStr>(&mut self, name: &str, default: T) -> T {
-        let Some(value) = self.find(name) else { return default };
+        let Some(value) = self.find(name) else {
+            return default;
+        };
         if let Ok(value) = value.parse() {
             return value;
         }
-        self.warnings.push(format!("{} cannot be read; its default stands", setting(name)));
+        self.warnings.push(format!(
+            "{} cannot be read; its default stands",
+            setting(name)
+        ));
         default
     }
 
@@ -168,7 +199,10 @@ impl Reader<'_> {
         let secret = |name: &str| {
             let value = self.find(name).map(|value| Secret(value.to_owned()));
             value.with_context(|| {
-                format!("{} is required, or CAIRN_EMBEDDED=true for one process", setting(name))
+                format!(
+                    "{} is required, or CAIRN_EMBEDDED=true for one process",
+                    setting(name)
+                )
             })
         };
         Ok(Stores::Shared {
@@ -180,15 +214,28 @@ impl Reader<'_> {
 
     fn door(&self, public_url: Option<&str>, is_embedded: bool) -> anyhow::Result<Door> {
         let list = |name| -> Vec<String> {
-            let items = self.find(name).unwrap_or_default().split(',').map(str::trim);
-            items.filter(|item| !item.is_empty()).map(str::to_ascii_lowercase).collect()
+            let items = self
+                .find(name)
+                .unwrap_or_default()
+                .split(',')
+                .map(str::trim);
+            items
+                .filter(|item| !item.is_empty())
+                .map(str::to_ascii_lowercase)
+                .collect()
         };
         let (mut hosts, mut origins) = (list("allowed_hosts"), list("allowed_origins"));
         if let Some(url) = public_url {
             let uri: Uri = url.parse().ok().with_context(|| bad_url(url))?;
-            let host = uri.host().with_context(|| bad_url(url))?.to_ascii_lowercase();
+            let host = uri
+                .host()
+                .with_context(|| bad_url(url))?
+                .to_ascii_lowercase();
             let scheme = uri.scheme_str().with_context(|| bad_url(url))?;
-            let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+            let port = uri
+                .port_u16()
+                .map(|port| format!(":{port}"))
+                .unwrap_or_default();
             origins.push(format!("{scheme}://{host}{port}"));
             if hosts.is_empty() {
                 hosts.push(host);
@@ -215,7 +262,11 @@ mod tests {
 
     fn resolve(values: &[(&str, &str)]) -> anyhow::Result<Config> {
         let mut all = HashMap::from([("listen".to_owned(), "0.0.0.0:8080".to_owned())]);
-        all.extend(values.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
+        all.extend(
+            values
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned())),
+        );
         Config::resolve(&all)
     }
 
@@ -237,7 +288,11 @@ mod tests {
         let config = resolve(&whole).expect("starts");
         assert_eq!(config.door.hosts, ["memory.example.com"]);
         for missing in 1..whole.len() {
-            let rest: Vec<_> = whole.iter().copied().filter(|v| *v != whole[missing]).collect();
+            let rest: Vec<_> = whole
+                .iter()
+                .copied()
+                .filter(|v| *v != whole[missing])
+                .collect();
             let error = resolve(&rest).expect_err("stops").to_string();
             assert!(error.contains(&setting(whole[missing].0)), "{error}");
         }
@@ -266,6 +321,9 @@ mod tests {
     #[test]
     fn the_defaults_file_can_be_read() {
         let defaults = config::File::from_str(DEFAULTS, config::FileFormat::Toml);
-        config::Config::builder().add_source(defaults).build().expect("reads");
+        config::Config::builder()
+            .add_source(defaults)
+            .build()
+            .expect("reads");
     }
 }

@@ -32,12 +32,19 @@ pub async fn first_start(store: &Store, clock: &Clock) -> anyhow::Result<Option<
 /// A handle out of the account's name; `owner` if nothing of it can stand in one.
 fn owner_handle() -> String {
     let name = std::env::home_dir();
-    let name = name.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
+    let name = name
+        .as_deref()
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str());
     let name = name.unwrap_or_default().to_ascii_lowercase();
     let allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let handle: String = name.chars().filter(allowed).take(39).collect();
     let handle = handle.trim_start_matches(['.', '_', '-']);
-    if handle.is_empty() || handle == "root" { "owner".to_owned() } else { handle.to_owned() }
+    if handle.is_empty() || handle == "root" {
+        "owner".to_owned()
+    } else {
+        handle.to_owned()
+    }
 }
 
 /// Connects to a database of our own, prepared and migrated.
@@ -45,8 +52,15 @@ fn owner_handle() -> String {
 /// # Errors
 /// If it cannot be migrated or connected to.
 pub async fn connect(superuser_url: &str, app_url: &str, pool: u32) -> anyhow::Result<Store> {
-    cairn_store::prepare_database(superuser_url).await.context("preparing the database")?;
-    cairn_store::migrate(superuser_url).await.context("migrating the database")?;
-    let options = StoreOptions { url: app_url.to_owned(), pool };
+    cairn_store::prepare_database(superuser_url)
+        .await
+        .context("preparing the database")?;
+    cairn_store::migrate(superuser_url)
+        .await
+        .context("migrating the database")?;
+    let options = StoreOptions {
+        url: app_url.to_owned(),
+        pool,
+    };
     Ok(Store::connect(&options).await?)
 }

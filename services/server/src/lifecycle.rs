@@ -31,7 +31,7 @@ pub async fn serve(
     app: Arc<App>,
     listener: TcpListener,
     drain: Drain,
-    shutdown: impl Future<Output = ()> + Send + 'static,
+    shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let stop_accepting = CancellationToken::new();
     let router = http::router(Arc::clone(&app)).into_make_service_with_connect_info::<SocketAddr>();

@@ -1,13 +1,13 @@
 //! `cairn-server`: one executable, a subcommand a role.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use cairn_domain::scope::{Role, Scope};
 use cairn_server::app::{App, Clock};
 use cairn_server::config::{Config, Stores};
 use cairn_server::{admin, embedded, http, lifecycle, telemetry};
 use cairn_store::continuations::Continuations;
 use cairn_store::cursor_keys::KeyRing;
-use cairn_store::embedded::{EmbeddedOptions, EmbeddedPostgres};
+use cairn_store::embedded::{self as embedded_postgres, EmbeddedOptions, EmbeddedPostgres};
 use cairn_store::{Store, StoreOptions};
 use clap::{Parser, Subcommand};
 use tokio::net::TcpListener;
@@ -142,36 +142,67 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         None => None,
     };
     let app = App::new(store, continuations, clock, config.door.clone());
-    let url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let url = config
+        .public_url
+        .clone()
+        .unwrap_or_else(|| format!("http://{address}"));
     welcome(&url, first_key.as_deref(), postgres.is_some())?;
     tracing::info!(%address, "ready");
-    let served = lifecycle::serve(app, listener, config.drain, lifecycle::signalled()).await;
+    let mut is_crash = false;
+    let shutdown = async {
+        tokio::select! {
+            () = lifecycle::signalled() => {}
+            () = ended(postgres.as_ref()) => is_crash = true,
+        }
+    };
+    lifecycle::serve(app, listener, config.drain, shutdown).await?;
     if let Some(postgres) = postgres {
         postgres.stop().await;
     }
-    served
+    if is_crash {
+        bail!("the embedded database ended unasked; its log is in the data folder");
+    }
+    Ok(())
+}
+
+/// Resolves when the embedded database ends; never without one.
+async fn ended(postgres: Option<&EmbeddedPostgres>) {
+    match postgres {
+        Some(postgres) => postgres.ended().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Opens the stores that the settings name.
-async fn open(
-    config: &Config,
-) -> anyhow::Result<(Store, Continuations, Option<EmbeddedPostgres>)> {
+async fn open(config: &Config) -> anyhow::Result<(Store, Continuations, Option<EmbeddedPostgres>)> {
     match &config.stores {
         Stores::Embedded { data, postgres } => {
             let options = EmbeddedOptions {
-                data: data.clone().map_or_else(cairn_store::embedded::default_data, Ok)?,
+                data: data
+                    .clone()
+                    .map_or_else(embedded_postgres::default_data, Ok)?,
                 bin_dirs: postgres.iter().cloned().collect(),
             };
             let folder = options.data.clone();
             let postgres = EmbeddedPostgres::start(options).await?;
-            let keys = cairn_store::embedded::load_or_create_keys(&folder)?;
+            let keys = embedded_postgres::load_or_create_keys(&folder)?;
             let (superuser, app) = (postgres.superuser_url(), postgres.app_url());
             let store = embedded::connect(&superuser, &app, config.pool).await?;
-            Ok((store, Continuations::memory(KeyRing::parse(&keys)?), Some(postgres)))
+            Ok((
+                store,
+                Continuations::memory(KeyRing::parse(&keys)?),
+                Some(postgres),
+            ))
         }
-        Stores::Shared { database_url, redis_url, cursor_keys } => {
-            let options =
-                StoreOptions { url: database_url.reveal().to_owned(), pool: config.pool };
+        Stores::Shared {
+            database_url,
+            redis_url,
+            cursor_keys,
+        } => {
+            let options = StoreOptions {
+                url: database_url.reveal().to_owned(),
+                pool: config.pool,
+            };
             let store = Store::connect(&options).await?;
             let keys = KeyRing::parse(cursor_keys.reveal()).context("CAIRN_CURSOR_KEYS")?;
             let continuations =
@@ -192,6 +223,15 @@ async fn migrate(config: &Config) -> anyhow::Result<()> {
 }
 
 async fn administer(config: &Config, command: Admin) -> anyhow::Result<()> {
+    if let Stores::Embedded { data, .. } = &config.stores {
+        let data = data
+            .clone()
+            .map_or_else(embedded_postgres::default_data, Ok)?;
+        if let Some(url) = embedded_postgres::find_running(&data)? {
+            let store = Store::connect(&StoreOptions { url, pool: 2 }).await?;
+            return run_admin(&store, &Clock::system(), command).await;
+        }
+    }
     let (store, _, postgres) = open(config).await?;
     let done = run_admin(&store, &Clock::system(), command).await;
     store.close().await;
@@ -206,11 +246,26 @@ async fn run_admin(store: &Store, clock: &Clock, command: Admin) -> anyhow::Resu
         Admin::Tenant(TenantCommand::Create { name, owner }) => {
             admin::create_tenant(store, clock, &name, &owner).await?
         }
-        Admin::Member(MemberCommand::Add { tenant, handle, role }) => {
-            admin::add_member(store, clock, &tenant, &handle, role).await?
-        }
-        Admin::Key(KeyCommand::Create { tenant, member, name, scopes, project, days }) => {
-            let terms = admin::KeyTerms { member, name, scopes, project, days };
+        Admin::Member(MemberCommand::Add {
+            tenant,
+            handle,
+            role,
+        }) => admin::add_member(store, clock, &tenant, &handle, role).await?,
+        Admin::Key(KeyCommand::Create {
+            tenant,
+            member,
+            name,
+            scopes,
+            project,
+            days,
+        }) => {
+            let terms = admin::KeyTerms {
+                member,
+                name,
+                scopes,
+                project,
+                days,
+            };
             admin::create_key(store, clock, &tenant, &terms).await?
         }
         Admin::Key(KeyCommand::Revoke { tenant, key_id }) => {

@@ -1,9 +1,9 @@
 //! Context: the text a session starts with.
 
 use cairn_domain::context::{self, Options, Zone};
-use cairn_domain::{Rejection, limits};
 use cairn_domain::project::ProjectSet;
 use cairn_domain::scope::Scope;
+use cairn_domain::{Rejection, limits};
 use cairn_store::context::ContextPick;
 use cairn_wire::context::ContextQuery;
 
@@ -39,5 +39,11 @@ pub async fn render(app: &App, caller: &Caller, query: &ContextQuery) -> Result<
     };
     tx.commit().await?;
     let zone = Zone::named(query.tz.as_deref().unwrap_or_default());
-    Ok(context::render(&name, &rows, Options::default(), app.clock.now(), zone))
+    Ok(context::render(
+        &name,
+        &rows,
+        Options::default(),
+        app.clock.now(),
+        zone,
+    ))
 }

@@ -56,9 +56,15 @@ pub async fn record(app: &App, caller: &Caller, json: &str) -> Result<BatchAnswe
         Ok(event) => outcomes.next().map(|outcome| answer(&event, outcome)),
         Err(refused) => Some(refused),
     });
-    let items = items.collect::<Option<_>>().ok_or_else(|| Failure::fault("lost an outcome"))?;
+    let items = items
+        .collect::<Option<_>>()
+        .ok_or_else(|| Failure::fault("lost an outcome"))?;
     let ignored = reader.ignored.into_iter().collect();
-    Ok(BatchAnswer { items, position: recorded.position, ignored })
+    Ok(BatchAnswer {
+        items,
+        position: recorded.position,
+        ignored,
+    })
 }
 
 /// Says what became of events that were sent before.
@@ -81,9 +87,15 @@ pub async fn check(app: &App, caller: &Caller, json: &str) -> Result<CheckAnswer
             EventStatus::Deleted => (ItemStatus::Deleted, None),
             EventStatus::Unknown => (ItemStatus::Unknown, None),
         };
-        CheckedItem { event_id: known.event_id, status, id }
+        CheckedItem {
+            event_id: known.event_id,
+            status,
+            id,
+        }
     });
-    Ok(CheckAnswer { items: items.collect() })
+    Ok(CheckAnswer {
+        items: items.collect(),
+    })
 }
 
 /// Commits the events; a batch that lost a race with another is tried again as a whole.
@@ -93,7 +105,12 @@ async fn store(
     events: &[EventDraft],
     arrived_at: DateTime<Utc>,
 ) -> Result<Recorded, Failure> {
-    let batch = EventBatch { author: caller.principal, arrived_at, origin: Origin::Api, events };
+    let batch = EventBatch {
+        author: caller.principal,
+        arrived_at,
+        origin: Origin::Api,
+        events,
+    };
     let mut attempt = 1;
     loop {
         let done = async {
@@ -121,11 +138,15 @@ fn parse(
 ) -> Result<EventDraft, Problem> {
     let mut own = Reader::default();
     let item: Item = own.document(raw.get()).map_err(Failure::into_problem)?;
-    reader.ignored.extend(own.ignored.into_iter().map(|name| format!("items.{name}")));
+    reader
+        .ignored
+        .extend(own.ignored.into_iter().map(|name| format!("items.{name}")));
     let digest = digest(&item);
     let mut body = Reader::default();
     let event = item.parse(around, digest, &mut body);
-    reader.ignored.extend(body.ignored.into_iter().map(|name| format!("items.{name}")));
+    reader
+        .ignored
+        .extend(body.ignored.into_iter().map(|name| format!("items.{name}")));
     let event = event?;
     if matches!(event.body, EventBody::WorkEntry { .. }) {
         caller.require(Scope::WorkWrite)?;
@@ -160,7 +181,10 @@ fn refuse(raw: &RawValue, index: usize, problem: Problem) -> ItemAnswer {
         code: Some(problem.code),
         pointer: field.map(|field| format!("/items/{index}{}", field.pointer)),
         detail: field.map(|field| field.detail.clone()).or(problem.detail),
-        retry: Some(matches!(problem.code, Code::QuotaExceeded | Code::RateLimited)),
+        retry: Some(matches!(
+            problem.code,
+            Code::QuotaExceeded | Code::RateLimited
+        )),
     }
 }
 

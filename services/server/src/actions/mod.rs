@@ -47,7 +47,9 @@ impl Failure {
         match self {
             Self::Rejected(rejection) => rejection.into(),
             Self::Problem(problem) => *problem,
-            Self::Store(StoreError::Unavailable | StoreError::Timeout | StoreError::Conflict(_))
+            Self::Store(
+                StoreError::Unavailable | StoreError::Timeout | StoreError::Conflict(_),
+            )
             | Self::Continuations(_) => {
                 Problem::fault(Code::StoreUnavailable).retry_after(RETRY_SECONDS)
             }

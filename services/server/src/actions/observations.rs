@@ -1,7 +1,7 @@
 //! Observations, summaries and prompts by id: reading them, deleting them.
 
 use cairn_domain::ids::{RecordId, RecordKind};
-use cairn_domain::project::ProjectSet;
+use cairn_domain::project::{ProjectSet, Reader};
 use cairn_domain::record::Record;
 use cairn_domain::scope::Scope;
 use cairn_domain::search::input::{ids, number};
@@ -51,26 +51,46 @@ pub async fn render(app: &App, caller: &Caller, arguments: &Value) -> Result<Str
     let (wanted, part) = read_arguments(arguments)?;
     let project = arguments.get("project").and_then(Value::as_str);
     let records = list(app, caller, &wanted, project).await?;
-    let view = View { named: None, evidence: caller.scopes.contains(Scope::EvidenceRead) };
+    let view = View {
+        named: None,
+        evidence: caller.scopes.contains(Scope::EvidenceRead),
+    };
     if let (Some(part), Some(record)) = (part, records.first()) {
         return render_part(record, view, part)
             .ok_or_else(|| Rejection::invalid_input("part", "a part that the record has").into());
     }
     let is_found = |id: &RecordId| records.iter().any(|record| record.row.id == *id);
     let missing: Vec<RecordId> = wanted.iter().copied().filter(|id| !is_found(id)).collect();
-    Ok(render_records(Records { found: &records, asked: wanted.len(), missing: &missing }, view))
+    Ok(render_records(
+        Records {
+            found: &records,
+            asked: wanted.len(),
+            missing: &missing,
+        },
+        view,
+    ))
 }
 
 fn read_arguments(arguments: &Value) -> Result<(Vec<RecordId>, Option<u32>), Rejection> {
-    for name in arguments.as_object().into_iter().flat_map(serde_json::Map::keys) {
+    for name in arguments
+        .as_object()
+        .into_iter()
+        .flat_map(serde_json::Map::keys)
+    {
         if !["ids", "project", "part"].contains(&name.as_str()) {
-            return Err(Rejection::invalid_input(name, "not an argument of get_observations"));
+            return Err(Rejection::invalid_input(
+                name,
+                "not an argument of get_observations",
+            ));
         }
     }
     let wanted = ids("ids", arguments.get("ids"))?.unwrap_or_default();
     let is_prompt = |id: &RecordId| id.kind == RecordKind::Prompt;
     if wanted.is_empty() || wanted.len() > limits::READ_IDS || wanted.iter().any(is_prompt) {
-        return Err(Rejection::invalid_input("ids", "1 to 100 ids such as 41 or S7"));
+        return Err(Rejection::invalid_input(
+            "ids",
+            "1 to 100 ids such as 41 or S7",
+        ));
     }
     let part = number("part", arguments.get("part"), 1, u32::MAX)?;
     if part.is_some() && wanted.len() != 1 {
@@ -86,15 +106,29 @@ fn read_arguments(arguments: &Value) -> Result<(Vec<RecordId>, Option<u32>), Rej
 /// else wrote it and the caller is no admin.
 pub async fn delete(app: &App, caller: &Caller, id: RecordId) -> Result<(), Failure> {
     caller.require(Scope::MemoryWrite)?;
-    let mut tx = app.store.tenant(caller.tenant, "observations.delete").await?;
+    let mut tx = app
+        .store
+        .tenant(caller.tenant, "observations.delete")
+        .await?;
     let place = place_by_id(&mut tx, caller, None).await?;
-    if !matches!(place.reader.projects, ProjectSet::All)
-        && tx.get_records(&[id], &place.reader).await?.is_empty()
-    {
-        return Err(Rejection::NotFound.into());
+    if let ProjectSet::Only(projects) = &place.reader.projects {
+        let anywhere = Reader {
+            principal: caller.principal,
+            projects: ProjectSet::All,
+        };
+        let found = tx.get_records(&[id], &anywhere).await?;
+        if found
+            .iter()
+            .any(|record| !projects.contains(&record.row.project.id))
+        {
+            return Err(Rejection::NotFound.into());
+        }
     }
     let now = app.clock.now();
-    match tx.delete_record(id, caller.principal, caller.is_admin(), now).await? {
+    match tx
+        .delete_record(id, caller.principal, caller.is_admin(), now)
+        .await?
+    {
         Deleted::Done => {
             tx.commit().await?;
             Ok(())

@@ -67,7 +67,11 @@ pub async fn place_by_id(
     let nothing_applies = argument.is_none_or(|text| text.trim().is_empty())
         && caller.current_project.is_none()
         && caller.project_limit.is_none();
-    if nothing_applies { Ok(everywhere(caller)) } else { place(tx, caller, argument).await }
+    if nothing_applies {
+        Ok(everywhere(caller))
+    } else {
+        place(tx, caller, argument).await
+    }
 }
 
 /// The project set of a continuation's scope (contract 7.4): the header's project or the
@@ -92,7 +96,11 @@ async fn find(tx: &mut TenantTx, text: &str) -> Result<Option<Project>, Failure>
     let mut found = tx.find_projects(text).await?;
     if found.len() > 1 {
         let candidates = found.into_iter().map(|project| project.key).collect();
-        return Err(Rejection::AmbiguousProject { name: text.to_owned(), candidates }.into());
+        return Err(Rejection::AmbiguousProject {
+            name: text.to_owned(),
+            candidates,
+        }
+        .into());
     }
     Ok(found.pop())
 }
@@ -108,17 +116,38 @@ async fn allowed(tx: &mut TenantTx, caller: &Caller, project: Project) -> Result
 
 async fn one(tx: &mut TenantTx, caller: &Caller, project: Project) -> Result<Place, Failure> {
     let family = tx.get_project_family(project.id).await?;
-    let reader = Reader { principal: caller.principal, projects: ProjectSet::Only(family) };
-    Ok(Place { reader, project: Some(project), unborn: None })
+    let reader = Reader {
+        principal: caller.principal,
+        projects: ProjectSet::Only(family),
+    };
+    Ok(Place {
+        reader,
+        project: Some(project),
+        unborn: None,
+    })
 }
 
 fn everywhere(caller: &Caller) -> Place {
-    let reader = Reader { principal: caller.principal, projects: ProjectSet::All };
-    Place { reader, project: None, unborn: None }
+    let reader = Reader {
+        principal: caller.principal,
+        projects: ProjectSet::All,
+    };
+    Place {
+        reader,
+        project: None,
+        unborn: None,
+    }
 }
 
 fn unborn(caller: &Caller, text: &str) -> Result<Place, Failure> {
     let key = ProjectKey::parse(text.to_owned(), None).map_err(|_| Rejection::NotFound)?;
-    let reader = Reader { principal: caller.principal, projects: ProjectSet::Only(Vec::new()) };
-    Ok(Place { reader, project: None, unborn: Some(key.name) })
+    let reader = Reader {
+        principal: caller.principal,
+        projects: ProjectSet::Only(Vec::new()),
+    };
+    Ok(Place {
+        reader,
+        project: None,
+        unborn: Some(key.name),
+    })
 }

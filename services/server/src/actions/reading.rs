@@ -73,7 +73,9 @@ fn read<T: DeserializeOwned>(
 /// An unknown field by name, list positions left out: `items.body.colour`.
 fn name_of(path: &serde_ignored::Path<'_>, prefix: &str) -> String {
     let path = path.to_string();
-    let words = path.split('.').filter(|word| *word != "?" && word.parse::<usize>().is_err());
+    let words = path
+        .split('.')
+        .filter(|word| *word != "?" && word.parse::<usize>().is_err());
     let name = words.collect::<Vec<_>>().join(".");
     match prefix.trim_start_matches('/') {
         "" => name,
@@ -126,14 +128,20 @@ mod tests {
             .document(r#"{"colour":1,"items":[{"x": 1.0e0},{"x":2}],"deep":[[[{"y":1}]]]}"#)
             .expect("reads");
         assert_eq!((doc.items[0].get(), doc.n), (r#"{"x": 1.0e0}"#, None));
-        assert_eq!(reader.ignored.into_iter().collect::<Vec<_>>(), ["colour", "deep"]);
+        assert_eq!(
+            reader.ignored.into_iter().collect::<Vec<_>>(),
+            ["colour", "deep"]
+        );
     }
 
     #[test]
     fn a_wrong_kind_is_pointed_at() {
         let failure = whole_body::<Doc>(r#"{"n":"x"}"#).expect_err("refused");
         let problem = failure.into_problem();
-        assert_eq!((problem.code, problem.errors[0].pointer.as_str()), (Code::InvalidField, "/n"));
+        assert_eq!(
+            (problem.code, problem.errors[0].pointer.as_str()),
+            (Code::InvalidField, "/n")
+        );
     }
 
     #[test]
@@ -146,7 +154,11 @@ mod tests {
 
     #[test]
     fn c029_nesting_of_any_depth_in_an_unknown_field_is_skipped() {
-        let json = format!(r#"{{"deep":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+        let json = format!(
+            r#"{{"deep":{}{}}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
         assert!(Reader::default().document::<Doc>(&json).is_ok());
     }
 }

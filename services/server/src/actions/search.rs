@@ -44,8 +44,13 @@ pub async fn mem_search(
 /// Reads the arguments; what is unknown or of the wrong kind is refused by name.
 fn read_input(arguments: Value) -> Result<Input, Rejection> {
     const TEXTS: [&str; 4] = ["mode", "query", "project", "continuation"];
-    const OTHERS: [&str; 5] =
-        ["selectedIds", "limit", "maxDetails", "depthBefore", "depthAfter"];
+    const OTHERS: [&str; 5] = [
+        "selectedIds",
+        "limit",
+        "maxDetails",
+        "depthBefore",
+        "depthAfter",
+    ];
     let Value::Object(mut arguments) = arguments else {
         return Err(Rejection::invalid_input("arguments", "an object"));
     };
@@ -57,7 +62,10 @@ fn read_input(arguments: Value) -> Result<Input, Rejection> {
             }
         } else if !OTHERS.contains(&name.as_str()) {
             let name = cairn_domain::bounds::head_bytes(name, 64);
-            return Err(Rejection::invalid_input(name, "not an argument of mem_search"));
+            return Err(Rejection::invalid_input(
+                name,
+                "not an argument of mem_search",
+            ));
         }
     }
     serde_json::from_value(Value::Object(arguments))
@@ -80,7 +88,10 @@ async fn start(
     let rows = match &place.reader.projects {
         ProjectSet::Only(projects) if projects.is_empty() => Vec::new(),
         _ if terms.is_empty() => Vec::new(),
-        _ => tx.search_index(&terms, &place.reader, options.limit).await?,
+        _ => {
+            tx.search_index(&terms, &place.reader, options.limit)
+                .await?
+        }
     };
     // No connection is held while the continuation is kept.
     tx.commit().await?;
@@ -100,7 +111,11 @@ async fn follow(app: &App, caller: &Caller, call: &Continue) -> Result<MemSearch
     };
     match stored.advance(call, &scope, now)? {
         Plan::Stop => Ok(complete(stored.step, Reason::CallerStopped)),
-        Plan::Timeline { anchors, before, after } => {
+        Plan::Timeline {
+            anchors,
+            before,
+            after,
+        } => {
             let rows = timeline(app, caller, &stored, &anchors, (before, after)).await?;
             list(app, &rows, stored.follow()).await
         }
@@ -124,7 +139,11 @@ async fn timeline(
         let is_same = |row: &Row| row.id == anchor.id && row.project.id.uuid == anchor.project;
         rows.iter().any(is_same).then_some(rows)
     };
-    let timelines = anchors.iter().zip(timelines).filter_map(still_there).collect();
+    let timelines = anchors
+        .iter()
+        .zip(timelines)
+        .filter_map(still_there)
+        .collect();
     Ok(join_timelines(timelines))
 }
 
@@ -157,15 +176,24 @@ fn is_shown(record: &Record, shown: &Shown) -> bool {
 
 /// Renders a step that lists rows and keeps what the next one needs.
 async fn list(app: &App, rows: &[Row], next: Stored) -> Result<MemSearchAnswer, Failure> {
-    let step = if next.step == Step::Timeline { Step::Index } else { Step::Timeline };
-    #[expect(clippy::disallowed_methods, reason = "a cursor is drawn from the system's randomness")]
+    let step = if next.step == Step::Timeline {
+        Step::Index
+    } else {
+        Step::Timeline
+    };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a cursor is drawn from the system's randomness"
+    )]
     let cursor = Cursor::from_random(rand::random());
     let listing = render_listing(rows, next, &cursor)?;
     let mut answer = answer(step, listing.text, listing.reason);
     answer.rows = rows[..listing.shown].iter().map(row).collect();
     if let Some(next) = listing.next {
         let (state, now) = (next.to_json(), app.clock.now());
-        app.continuations.save(&next.scope, &cursor, &state, next.expires_at, now).await?;
+        app.continuations
+            .save(&next.scope, &cursor, &state, next.expires_at, now)
+            .await?;
         answer.status = "continue".to_owned();
         answer.continuation = Some(cursor.to_string());
         answer.expires_at = Some(next.expires_at);
@@ -206,12 +234,19 @@ fn row(row: &Row) -> SearchRow {
 /// Who may continue the search, and over which projects.
 async fn scope_of(tx: &mut TenantTx, caller: &Caller) -> Result<String, Failure> {
     let projects = match scope_projects(tx, caller).await? {
-        Some(projects) => {
-            ScopeProjects::Only(projects.iter().map(|ProjectId { uuid, .. }| *uuid).collect())
-        }
+        Some(projects) => ScopeProjects::Only(
+            projects
+                .iter()
+                .map(|ProjectId { uuid, .. }| *uuid)
+                .collect(),
+        ),
         None => ScopeProjects::All,
     };
-    Ok(scope(caller.tenant.uuid(), caller.principal.uuid, &projects))
+    Ok(scope(
+        caller.tenant.uuid(),
+        caller.principal.uuid,
+        &projects,
+    ))
 }
 
 /// The rights of a continued call, read anew. A project that is gone leaves nothing to read.
@@ -223,9 +258,10 @@ async fn reader_again(
     let named = options.named.map(|named| named.to_string());
     match place(tx, caller, named.as_deref().or(options.project.as_deref())).await {
         Ok(Place { reader, .. }) => Ok(reader),
-        Err(Failure::Rejected(Rejection::NotFound)) => {
-            Ok(Reader { principal: caller.principal, projects: ProjectSet::Only(Vec::new()) })
-        }
+        Err(Failure::Rejected(Rejection::NotFound)) => Ok(Reader {
+            principal: caller.principal,
+            projects: ProjectSet::Only(Vec::new()),
+        }),
         Err(failure) => Err(failure),
     }
 }

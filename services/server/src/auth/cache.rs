@@ -18,7 +18,12 @@ impl CredentialCache {
     #[must_use]
     pub fn new() -> Self {
         let cache = Cache::builder();
-        Self(cache.max_capacity(CAPACITY).time_to_live(limits::CREDENTIAL_CACHE).build())
+        Self(
+            cache
+                .max_capacity(CAPACITY)
+                .time_to_live(limits::CREDENTIAL_CACHE)
+                .build(),
+        )
     }
 
     /// The credential of this hash, if it was seen a moment ago.

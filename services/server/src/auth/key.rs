@@ -24,9 +24,14 @@ impl ApiKey {
     #[must_use]
     pub fn generate(rng: &mut impl Rng) -> Self {
         let mut draw = |chars: &[u8], length| -> String {
-            (0..length).map(|_| char::from(chars[draw_below(rng, chars.len())])).collect()
+            (0..length)
+                .map(|_| char::from(chars[draw_below(rng, chars.len())]))
+                .collect()
         };
-        Self { id: draw(ID_CHARS, ID_LENGTH), secret: draw(SECRET_CHARS, SECRET_LENGTH) }
+        Self {
+            id: draw(ID_CHARS, ID_LENGTH),
+            secret: draw(SECRET_CHARS, SECRET_LENGTH),
+        }
     }
 
     /// Reads a key; `None` if the text has not the form of one.
@@ -36,7 +41,10 @@ impl ApiKey {
         let is_id = id.len() == ID_LENGTH && id.bytes().all(|b| ID_CHARS.contains(&b));
         let is_secret =
             secret.len() == SECRET_LENGTH && secret.bytes().all(|b| b.is_ascii_alphanumeric());
-        (is_id && is_secret).then(|| Self { id: id.to_owned(), secret: secret.to_owned() })
+        (is_id && is_secret).then(|| Self {
+            id: id.to_owned(),
+            secret: secret.to_owned(),
+        })
     }
 
     /// The part that names the key.
@@ -103,14 +111,24 @@ mod tests {
     #[test]
     fn what_has_not_the_form_of_a_key_is_none() {
         let key = ApiKey::generate(&mut rand::rng()).reveal();
-        for text in ["", "cairn_", "cairn__", &key[1..], &key[..key.len() - 1], &format!("{key}x")] {
+        for text in [
+            "",
+            "cairn_",
+            "cairn__",
+            &key[1..],
+            &key[..key.len() - 1],
+            &format!("{key}x"),
+        ] {
             assert_eq!(ApiKey::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn another_secret_does_not_match() {
-        let (one, two) = (ApiKey::generate(&mut rand::rng()), ApiKey::generate(&mut rand::rng()));
+        let (one, two) = (
+            ApiKey::generate(&mut rand::rng()),
+            ApiKey::generate(&mut rand::rng()),
+        );
         assert!(!one.matches(&two.hash()));
     }
 }

@@ -32,7 +32,9 @@ pub async fn authenticate(
 }
 
 async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
-    let key = bearer(headers).and_then(ApiKey::parse).ok_or_else(unauthenticated)?;
+    let key = bearer(headers)
+        .and_then(ApiKey::parse)
+        .ok_or_else(unauthenticated)?;
     let hash = key.hash();
     let now = app.clock.now();
     if let Some(credential) = app.credentials.find(&hash).await {
@@ -41,9 +43,14 @@ async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
     let mut tx = app.store.system("auth.find_credential").await?;
     let found = tx.find_credential(key.id()).await?;
     tx.commit().await?;
-    let credential = found.filter(|c| key.matches(&c.secret_hash)).ok_or_else(unauthenticated)?;
+    let credential = found
+        .filter(|c| key.matches(&c.secret_hash))
+        .ok_or_else(unauthenticated)?;
     let caller = caller(&credential, headers, now)?;
-    let mut tx = app.store.tenant(credential.tenant, "auth.touch_credential").await?;
+    let mut tx = app
+        .store
+        .tenant(credential.tenant, "auth.touch_credential")
+        .await?;
     tx.touch_credential(credential.credential, now).await?;
     tx.commit().await?;
     app.credentials.keep(hash, Arc::new(credential)).await;
@@ -57,7 +64,10 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn unauthenticated() -> Problem {
-    Problem::new(Code::Unauthenticated, "send a valid key as Authorization: Bearer")
+    Problem::new(
+        Code::Unauthenticated,
+        "send a valid key as Authorization: Bearer",
+    )
 }
 
 fn caller(
@@ -91,7 +101,10 @@ fn caller(
 fn most(credential: &Credential) -> Scopes {
     match credential.role {
         Some(role) => role.scopes(),
-        None => Scope::ALL.into_iter().filter(|scope| *scope != Scope::TenantOwn).collect(),
+        None => Scope::ALL
+            .into_iter()
+            .filter(|scope| *scope != Scope::TenantOwn)
+            .collect(),
     }
 }
 

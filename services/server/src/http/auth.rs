@@ -24,7 +24,12 @@ pub async fn me(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Me>,
         tenant,
         handle: caller.name,
         role: caller.role.map(|role| role.name().to_owned()),
-        scopes: caller.scopes.names().into_iter().map(str::to_owned).collect(),
+        scopes: caller
+            .scopes
+            .names()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         project: caller.project_limit.map(|project| project.key),
         expires_at: caller.expires_at,
     }))

@@ -30,8 +30,11 @@ pub async fn show(
     let text = context::render(&app, &caller, &query).await?;
     let no_store = (CACHE_CONTROL, "private, no-store");
     if wants_json(&headers) {
-        let answer =
-            ContextAnswer { units: units(&text), est_tokens: est_tokens(&text), text };
+        let answer = ContextAnswer {
+            units: units(&text),
+            est_tokens: est_tokens(&text),
+            text,
+        };
         return Ok(([no_store], Json(answer)).into_response());
     }
     let plain = (CONTENT_TYPE, "text/plain; charset=utf-8");

@@ -30,12 +30,16 @@ pub async fn check(
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &axum::http::HeaderName) -> Option<&'a str> {
-    headers.get(name).map(|value| value.to_str().unwrap_or("\u{fffd}"))
+    headers
+        .get(name)
+        .map(|value| value.to_str().unwrap_or("\u{fffd}"))
 }
 
 fn admit(door: &Door, host: Option<&str>, origin: Option<&str>) -> Result<(), Problem> {
     let named = host.and_then(|host| host.parse::<Authority>().ok());
-    let named = named.as_ref().map(|authority| authority.host().to_ascii_lowercase());
+    let named = named
+        .as_ref()
+        .map(|authority| authority.host().to_ascii_lowercase());
     if !named.is_some_and(|named| door.hosts.contains(&named)) {
         let detail = "this host name is not in CAIRN_ALLOWED_HOSTS";
         return Err(Problem::new(Code::HostNotAllowed, detail));
@@ -50,7 +54,9 @@ fn admit(door: &Door, host: Option<&str>, origin: Option<&str>) -> Result<(), Pr
 }
 
 fn is_known_origin(door: &Door, origin: &str) -> bool {
-    door.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
+    door.origins
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(origin))
 }
 
 #[cfg(test)]
@@ -82,7 +88,11 @@ mod tests {
     #[case(Some("evil.example"), None, Code::HostNotAllowed)]
     #[case(Some("memory.example.com.evil.example"), None, Code::HostNotAllowed)]
     #[case(None, None, Code::HostNotAllowed)]
-    #[case(Some("memory.example.com"), Some("https://evil.example"), Code::OriginNotAllowed)]
+    #[case(
+        Some("memory.example.com"),
+        Some("https://evil.example"),
+        Code::OriginNotAllowed
+    )]
     #[case(Some("memory.example.com"), Some("null"), Code::OriginNotAllowed)]
     fn c048_others_are_told_the_setting(
         #[case] host: Option<&str>,

@@ -25,8 +25,15 @@ pub async fn record(
     JsonText(json): JsonText,
 ) -> Result<(StatusCode, Json<BatchAnswer>), Failure> {
     let answer = events::record(&app, &caller, &json).await?;
-    let is_refused = answer.items.iter().any(|item| item.status == ItemStatus::Refused);
-    let status = if is_refused { StatusCode::MULTI_STATUS } else { StatusCode::OK };
+    let is_refused = answer
+        .items
+        .iter()
+        .any(|item| item.status == ItemStatus::Refused);
+    let status = if is_refused {
+        StatusCode::MULTI_STATUS
+    } else {
+        StatusCode::OK
+    };
     Ok((status, Json(answer)))
 }
 

@@ -20,7 +20,10 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
     type Rejection = Response;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Response> {
-        read_text(request.into_body()).await.map(Self).map_err(IntoResponse::into_response)
+        read_text(request.into_body())
+            .await
+            .map(Self)
+            .map_err(IntoResponse::into_response)
     }
 }
 
@@ -45,7 +48,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for ApiJson<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let JsonText(text) = JsonText::from_request(request, state).await?;
-        reading::whole_body(&text).map(Self).map_err(IntoResponse::into_response)
+        reading::whole_body(&text)
+            .map(Self)
+            .map_err(IntoResponse::into_response)
     }
 }
 
@@ -56,9 +61,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ApiQuery<T> {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
-        axum::extract::Query::<T>::try_from_uri(&parts.uri).map(|query| Self(query.0)).map_err(|error| {
-            Failure::from(Rejection::invalid_input("query", &error.body_text())).into_response()
-        })
+        axum::extract::Query::<T>::try_from_uri(&parts.uri)
+            .map(|query| Self(query.0))
+            .map_err(|error| {
+                Failure::from(Rejection::invalid_input("query", &error.body_text())).into_response()
+            })
     }
 }
 

@@ -46,6 +46,10 @@ pub async fn readyz(State(app): State<Arc<App>>) -> Response {
         continuations: continuations.is_ok(),
         draining,
     };
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     (status, Json(state)).into_response()
 }

@@ -42,7 +42,9 @@ struct BearerKey;
 
 impl utoipa::Modify for BearerKey {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+        use utoipa::openapi::security::{
+            Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
+        };
         let components = document.components.get_or_insert_default();
         let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
         components.add_security_scheme("key", bearer);
@@ -57,16 +59,27 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(events::check))
         .routes(routes!(context::show))
         .routes(routes!(search::mem_search))
-        .routes(routes!(observations::get_observation, observations::delete_observation))
-        .routes(routes!(observations::get_summary, observations::delete_summary))
-        .routes(routes!(observations::get_prompt, observations::delete_prompt))
+        .routes(routes!(
+            observations::get_observation,
+            observations::delete_observation
+        ))
+        .routes(routes!(
+            observations::get_summary,
+            observations::delete_summary
+        ))
+        .routes(routes!(
+            observations::get_prompt,
+            observations::delete_prompt
+        ))
         .routes(routes!(observations::batch))
         .routes(routes!(auth::me))
 }
 
 /// Routes for anybody.
 fn open() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(health::livez)).routes(routes!(health::readyz))
+    OpenApiRouter::new()
+        .routes(routes!(health::livez))
+        .routes(routes!(health::readyz))
 }
 
 /// The whole service as one router.

@@ -22,17 +22,20 @@ fn parse_id(kind: RecordKind, text: &str) -> Result<RecordId, Rejection> {
     if id.kind != kind && !is_bare {
         return Err(Rejection::NotFound);
     }
-    Ok(RecordId { kind, number: id.number })
+    Ok(RecordId {
+        kind,
+        number: id.number,
+    })
 }
 
 macro_rules! by_id {
     ($path:literal, $kind:expr, $get:ident, $delete:ident) => {
         /// The record, if the caller may read it.
         #[utoipa::path(get, path = $path, tag = "observations",
-            params(("id" = String, Path, description = "The record's id")),
-            responses((status = 200, body = Record),
-                (status = "4XX", body = Problem, content_type = "application/problem+json"),
-                (status = 503, body = Problem, content_type = "application/problem+json")))]
+                    params(("id" = String, Path, description = "The record's id")),
+                    responses((status = 200, body = Record),
+                        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+                        (status = 503, body = Problem, content_type = "application/problem+json")))]
         pub async fn $get(
             State(app): State<Arc<App>>,
             caller: Caller,
@@ -44,10 +47,10 @@ macro_rules! by_id {
 
         /// Deletes the record for good; again is no error.
         #[utoipa::path(delete, path = $path, tag = "observations",
-            params(("id" = String, Path, description = "The record's id")),
-            responses((status = 204),
-                (status = "4XX", body = Problem, content_type = "application/problem+json"),
-                (status = 503, body = Problem, content_type = "application/problem+json")))]
+                    params(("id" = String, Path, description = "The record's id")),
+                    responses((status = 204),
+                        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+                        (status = 503, body = Problem, content_type = "application/problem+json")))]
         pub async fn $delete(
             State(app): State<Arc<App>>,
             caller: Caller,
@@ -59,9 +62,24 @@ macro_rules! by_id {
     };
 }
 
-by_id!("/v1/observations/{id}", RecordKind::Observation, get_observation, delete_observation);
-by_id!("/v1/summaries/{id}", RecordKind::Summary, get_summary, delete_summary);
-by_id!("/v1/prompts/{id}", RecordKind::Prompt, get_prompt, delete_prompt);
+by_id!(
+    "/v1/observations/{id}",
+    RecordKind::Observation,
+    get_observation,
+    delete_observation
+);
+by_id!(
+    "/v1/summaries/{id}",
+    RecordKind::Summary,
+    get_summary,
+    delete_summary
+);
+by_id!(
+    "/v1/prompts/{id}",
+    RecordKind::Prompt,
+    get_prompt,
+    delete_prompt
+);
 
 /// Several records at once, in the order asked.
 #[utoipa::path(post, path = "/v1/observations/batch", tag = "observations",
@@ -75,7 +93,12 @@ pub async fn batch(
 ) -> Result<Json<RecordBatchAnswer>, Failure> {
     let ids = batch.parse()?;
     let records = observations::list(&app, &caller, &ids, batch.project.as_deref()).await?;
-    let missing = ids.iter().filter(|id| !records.iter().any(|record| record.row.id == **id));
+    let missing = ids
+        .iter()
+        .filter(|id| !records.iter().any(|record| record.row.id == **id));
     let missing = missing.map(ToString::to_string).collect();
-    Ok(Json(RecordBatchAnswer { items: records.into_iter().map(Record::from).collect(), missing }))
+    Ok(Json(RecordBatchAnswer {
+        items: records.into_iter().map(Record::from).collect(),
+        missing,
+    }))
 }

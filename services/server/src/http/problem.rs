@@ -38,7 +38,9 @@ pub fn respond(problem: Problem) -> Response {
 pub async fn finish(request: Request, next: Next) -> Response {
     let id = request.extensions().get::<RequestId>().cloned();
     let mut response = next.run(request).await;
-    let Some(mut problem) = response.extensions_mut().remove::<Problem>() else { return response };
+    let Some(mut problem) = response.extensions_mut().remove::<Problem>() else {
+        return response;
+    };
     let cause = response.extensions_mut().remove::<Cause>();
     problem.instance = id.and_then(|id| id.header_value().to_str().ok().map(str::to_owned));
     log(&problem, cause);
@@ -47,7 +49,10 @@ pub async fn finish(request: Request, next: Next) -> Response {
     let headers = response.headers().clone();
     let mut whole = (response.status(), headers, Json(problem)).into_response();
     let headers = whole.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/problem+json"),
+    );
     if let Some(seconds) = retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -30,7 +30,10 @@ pub fn guarded(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
     routes.layer(
         ServiceBuilder::new()
             .layer(middleware::from_fn_with_state(Arc::clone(app), door::check))
-            .layer(middleware::from_fn_with_state(state, auth::layer::authenticate))
+            .layer(middleware::from_fn_with_state(
+                state,
+                auth::layer::authenticate,
+            ))
             .layer(RequestDecompressionLayer::new())
             .map_request(|request: Request<_>| request.map(axum::body::Body::new)),
     )
@@ -61,21 +64,30 @@ struct FreshId;
 
 impl MakeRequestId for FreshId {
     fn make_request_id<B>(&mut self, _: &axum::http::Request<B>) -> Option<RequestId> {
-        HeaderValue::from_str(&Uuid::now_v7().to_string()).ok().map(RequestId::new)
+        HeaderValue::from_str(&Uuid::now_v7().to_string())
+            .ok()
+            .map(RequestId::new)
     }
 }
 
 /// One span a request; it names the path but never a query string, which may hold memory text.
 fn span<B>(request: &axum::http::Request<B>) -> tracing::Span {
     let id = request.extensions().get::<RequestId>();
-    let id = id.and_then(|id| id.header_value().to_str().ok()).unwrap_or("-");
+    let id = id
+        .and_then(|id| id.header_value().to_str().ok())
+        .unwrap_or("-");
     tracing::info_span!("http", method = %request.method(), path = request.uri().path(), request_id = id)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the layer hands the payload over")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the layer hands the payload over"
+)]
 fn panicked(payload: Box<dyn Any + Send>) -> Response {
     let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
+    let text = text
+        .or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("panic");
     Failure::fault(format!("panic: {text}")).into_response()
 }
 

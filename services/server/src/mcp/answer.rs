@@ -6,6 +6,8 @@ use rmcp::model::{CallToolResult, ContentBlock};
 
 use crate::actions::Failure;
 
+const NOT_CONTINUED: &str = "Searches cannot be continued for the moment; try again.";
+
 /// A text and, where there is one, the same answer as data.
 pub struct Answer {
     /// What the model reads.
@@ -26,7 +28,9 @@ pub fn of(outcome: Result<Answer, Failure>) -> Result<CallToolResult, ErrorData>
             let cause = failure.cause();
             let problem = failure.into_problem();
             if is_for_the_model(&problem) {
-                return Ok(CallToolResult::error(vec![ContentBlock::text(problem.text())]));
+                return Ok(CallToolResult::error(vec![ContentBlock::text(
+                    problem.text(),
+                )]));
             }
             let request_id = uuid::Uuid::now_v7().to_string();
             tracing::error!(code = %problem.code, request_id, cause, "fault in a tool");

@@ -20,9 +20,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService,
-};
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -72,9 +70,11 @@ impl ServerHandler for Memory {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = context.extensions.get::<Parts>().and_then(|p| p.extensions.get::<Caller>());
-        let caller = caller
-            .ok_or_else(|| ErrorData::internal_error("no caller", None))?;
+        let caller = context
+            .extensions
+            .get::<Parts>()
+            .and_then(|p| p.extensions.get::<Caller>());
+        let caller = caller.ok_or_else(|| ErrorData::internal_error("no caller", None))?;
         let arguments = serde_json::Value::Object(request.arguments.unwrap_or_default());
         let Some(answer) = tools::call(&self.app, caller, &request.name, arguments).await else {
             let unknown: Cow<'static, str> = format!("unknown tool {:?}", request.name).into();

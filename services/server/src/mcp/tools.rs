@@ -23,7 +23,7 @@ struct Listed {
 const TOOLS: &[Listed] = &[
     Listed {
         name: "mem_search",
-        words: "Search the team's memory, for every memory question. query gives titles; continuation with selectedIds gives what surrounds them; once more gives the full records. mode=\"auto\" does all in one call.",
+        words: "Search the team's memory, for every memory question. query gives titles; continuation with selectedIds gives what surrounds them; once more gives the full records.",
         schema: mem_search_schema,
         is_always_loaded: true,
     },
@@ -53,14 +53,13 @@ async fn mem_search(app: &App, caller: &Caller, arguments: Value) -> Result<Answ
     let answer = search::mem_search(app, caller, arguments).await?;
     let text = answer.text.clone();
     let data = serde_json::to_value(answer).map_err(|e| Failure::fault(e.to_string()))?;
-    Ok(Answer { text, data: Some(data) })
+    Ok(Answer {
+        text,
+        data: Some(data),
+    })
 }
 
-async fn get_observations(
-    app: &App,
-    caller: &Caller,
-    arguments: Value,
-) -> Result<Answer, Failure> {
+async fn get_observations(app: &App, caller: &Caller, arguments: Value) -> Result<Answer, Failure> {
     let text = observations::render(app, caller, &arguments).await?;
     Ok(Answer { text, data: None })
 }
@@ -72,7 +71,9 @@ pub fn list() -> Vec<Tool> {
 
 impl Listed {
     fn tool(&self) -> Tool {
-        let Value::Object(schema) = (self.schema)() else { unreachable!("schemas are objects") };
+        let Value::Object(schema) = (self.schema)() else {
+            unreachable!("schemas are objects")
+        };
         let mut tool = Tool::new(self.name, self.words, Arc::new(schema));
         tool.annotations = Some(ToolAnnotations::new().read_only(true).open_world(false));
         if self.is_always_loaded {
@@ -85,13 +86,11 @@ impl Listed {
 }
 
 fn mem_search_schema() -> Value {
-    let count = |low: u32, high: u32, default: u32| {
-        json!({"type": "integer", "minimum": low, "maximum": high, "default": default})
-    };
+    let count = |low: u32, high: u32, default: u32| json!({"type": "integer", "minimum": low, "maximum": high, "default": default});
     json!({
         "type": "object",
         "properties": {
-            "mode": {"type": "string", "enum": ["guided", "auto"], "default": "guided"},
+            "mode": {"type": "string", "enum": ["guided"], "default": "guided"},
             "query": {"type": "string", "description": "Starts a search."},
             "project": {"type": "string", "description": "Id, key or name; * for all. Default: the current one."},
             "continuation": {"type": "string", "description": "As the step before printed it."},
@@ -128,13 +127,21 @@ mod tests {
             let schema = &tool.input_schema;
             assert_eq!(schema["type"], "object");
             assert_eq!(schema["additionalProperties"], false);
-            assert!(["oneOf", "anyOf", "allOf"].iter().all(|key| !schema.contains_key(*key)));
+            assert!(
+                ["oneOf", "anyOf", "allOf"]
+                    .iter()
+                    .all(|key| !schema.contains_key(*key))
+            );
             let properties = schema["properties"].as_object().expect("properties");
             for property in properties.values().filter(|p| p["type"] == "array") {
                 assert!(property["items"]["type"].is_string(), "{property}");
             }
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-            assert!(tool.name.len() <= 48 && tool.name.chars().all(plain), "{}", tool.name);
+            assert!(
+                tool.name.len() <= 48 && tool.name.chars().all(plain),
+                "{}",
+                tool.name
+            );
         }
     }
 

@@ -25,19 +25,38 @@ fn operations() -> Vec<Operation> {
     let read = Some(Scope::MemoryRead);
     let write = Some(Scope::MemoryWrite);
     let get = |path, call, scope, is_by_id| Operation {
-        method: Method::GET, path, call, body: None, scope, is_by_id,
+        method: Method::GET,
+        path,
+        call,
+        body: None,
+        scope,
+        is_by_id,
     };
     let delete = |path, call| Operation {
-        method: Method::DELETE, path, call, body: None, scope: write, is_by_id: true,
+        method: Method::DELETE,
+        path,
+        call,
+        body: None,
+        scope: write,
+        is_by_id: true,
     };
     let post = |path, body, scope| Operation {
-        method: Method::POST, path, call: path, body: Some(body), scope, is_by_id: false,
+        method: Method::POST,
+        path,
+        call: path,
+        body: Some(body),
+        scope,
+        is_by_id: false,
     };
     vec![
         get("/v1/me", "/v1/me", None, false),
         get("/v1/context", "/v1/context", read, false),
         post("/v1/mem-search", json!({"query": "treasure"}), read),
-        post("/v1/observations/batch", json!({"ids": ["1", "S1", "P1"]}), read),
+        post(
+            "/v1/observations/batch",
+            json!({"ids": ["1", "S1", "P1"]}),
+            read,
+        ),
         post("/v1/events", json!({"items": []}), write),
         post("/v1/events/check", json!({"event_ids": []}), write),
         get("/v1/observations/{id}", "/v1/observations/1", read, true),
@@ -83,11 +102,19 @@ async fn nobody_gets_in_without_a_key_or_the_scope() {
     let anonymous = app.anonymous();
     for operation in operations() {
         let path = operation.path;
-        assert_eq!(call(&anonymous, &operation).await.code(), "unauthenticated", "{path}");
+        assert_eq!(
+            call(&anonymous, &operation).await.code(),
+            "unauthenticated",
+            "{path}"
+        );
         if let Some(scope) = operation.scope {
             let others: Vec<Scope> = Scope::ALL.into_iter().filter(|s| *s != scope).collect();
             let caller = app.owner_with(&others).await;
-            assert_eq!(call(&caller, &operation).await.code(), "insufficient_scope", "{path}");
+            assert_eq!(
+                call(&caller, &operation).await.code(),
+                "insufficient_scope",
+                "{path}"
+            );
         }
     }
     for path in ["/livez", "/readyz"] {
@@ -110,12 +137,18 @@ async fn twins_never_see_each_other_through_any_operation() {
     for operation in operations() {
         let path = operation.path;
         let reply = call(&stranger, &operation).await;
-        assert!(!reply.text.contains("treasure of acme"), "{path}: {reply:?}");
+        assert!(
+            !reply.text.contains("treasure of acme"),
+            "{path}: {reply:?}"
+        );
         if operation.is_by_id {
             assert_eq!(reply.code(), "not_found", "{path}");
         }
     }
     // All is still there.
-    let batch = owner.post("/v1/observations/batch", json!({"ids": ["1", "S1", "P1"]})).await.ok();
+    let batch = owner
+        .post("/v1/observations/batch", json!({"ids": ["1", "S1", "P1"]}))
+        .await
+        .ok();
     assert_eq!(batch["items"].as_array().expect("items").len(), 3);
 }

@@ -34,17 +34,30 @@ async fn send_until_cut_off(
     let mut ledger = Ledger::default();
     for round in 0.. {
         let items: Vec<Value> = (0..BATCH)
-            .map(|n| item("observation", json!({"title": format!("c{client} r{round} n{n}")})))
+            .map(|n| {
+                item(
+                    "observation",
+                    json!({"title": format!("c{client} r{round} n{n}")}),
+                )
+            })
             .collect();
-        ledger.sent.extend(items.iter().map(|i| i["event_id"].as_str().expect("id").to_owned()));
+        ledger.sent.extend(
+            items
+                .iter()
+                .map(|i| i["event_id"].as_str().expect("id").to_owned()),
+        );
         let request = caller.request(reqwest::Method::POST, "/v1/events");
-        let Ok(reply) = caller.try_send(request.json(&caller.batch(items))).await else { break };
+        let Ok(reply) = caller.try_send(request.json(&caller.batch(items))).await else {
+            break;
+        };
         if !reply.status.is_success() {
             break;
         }
         for answered in reply.json()["items"].as_array().expect("items") {
             assert_eq!(answered["status"], "stored");
-            ledger.acknowledged.push(answered["event_id"].as_str().expect("an id").to_owned());
+            ledger
+                .acknowledged
+                .push(answered["event_id"].as_str().expect("an id").to_owned());
         }
         if count.fetch_add(BATCH, Ordering::SeqCst) + BATCH >= ENOUGH {
             enough.notify_one();
@@ -79,12 +92,19 @@ async fn assert_nothing_lost(caller: &Caller, ledger: &Ledger) {
     let acknowledged: HashSet<&String> = ledger.acknowledged.iter().collect();
     let mut numbers = HashSet::new();
     for ids in ledger.sent.chunks(1_000) {
-        let answer = caller.post("/v1/events/check", json!({"event_ids": ids})).await.ok();
+        let answer = caller
+            .post("/v1/events/check", json!({"event_ids": ids}))
+            .await
+            .ok();
         for checked in answer["items"].as_array().expect("items") {
             let id = checked["event_id"].as_str().expect("an id").to_owned();
             match checked["status"].as_str() {
                 Some("stored") => {
-                    let number: u64 = checked["id"].as_str().expect("an id").parse().expect("a number");
+                    let number: u64 = checked["id"]
+                        .as_str()
+                        .expect("an id")
+                        .parse()
+                        .expect("a number");
                     assert!(numbers.insert(number), "{number} twice");
                 }
                 Some("unknown") => assert!(!acknowledged.contains(&id), "{id} was acknowledged"),

@@ -9,21 +9,31 @@ use crate::support::{RING, TestApp};
 #[tokio::test]
 async fn c041_without_redis_all_but_guided_search_goes_on() {
     // Nobody listens on port 1 of the loopback address.
-    let nowhere = Continuations::connect("redis://127.0.0.1:1", KeyRing::parse(RING).expect("ring"));
+    let nowhere =
+        Continuations::connect("redis://127.0.0.1:1", KeyRing::parse(RING).expect("ring"));
     let app = TestApp::with(nowhere.expect("an address")).await;
     let caller = app.owner().await;
     let id = caller.remember("pool leak", "").await;
-    assert_eq!(caller.get(&format!("/v1/observations/{id}")).await.status, 200);
+    assert_eq!(
+        caller.get(&format!("/v1/observations/{id}")).await.status,
+        200
+    );
     assert!(caller.get("/v1/context").await.text.contains("pool leak"));
     let ready = caller.get("/readyz").await;
     assert_eq!(ready.status, 200);
     assert_eq!(ready.json()["continuations"], false);
     let started = std::time::Instant::now();
     let reply = caller.mem_search(json!({"query": "pool leak"})).await;
-    assert_eq!((reply.status.as_u16(), reply.code().as_str()), (503, "store_unavailable"));
+    assert_eq!(
+        (reply.status.as_u16(), reply.code().as_str()),
+        (503, "store_unavailable")
+    );
     assert!(started.elapsed().as_secs() < 5, "fails fast");
     assert!(reply.headers.contains_key("retry-after"));
-    assert!(reply.json()["detail"].is_null(), "a 5xx tells nothing of itself");
+    assert!(
+        reply.json()["detail"].is_null(),
+        "a 5xx tells nothing of itself"
+    );
 }
 
 #[tokio::test]
@@ -32,8 +42,14 @@ async fn without_postgres_nobody_is_let_in_unverified() {
     let caller = app.owner().await;
     app.db.store.close().await;
     let reply = caller.get("/v1/me").await;
-    assert_eq!((reply.status.as_u16(), reply.code().as_str()), (503, "store_unavailable"));
+    assert_eq!(
+        (reply.status.as_u16(), reply.code().as_str()),
+        (503, "store_unavailable")
+    );
     assert_eq!(caller.get("/livez").await.status, 200);
     let ready = caller.get("/readyz").await;
-    assert_eq!((ready.status.as_u16(), &ready.json()["postgres"]), (503, &json!(false)));
+    assert_eq!(
+        (ready.status.as_u16(), &ready.json()["postgres"]),
+        (503, &json!(false))
+    );
 }

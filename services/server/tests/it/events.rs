@@ -7,12 +7,18 @@ use crate::support::{PROJECT, TestApp, item};
 
 fn statuses(answer: &Value) -> Vec<&str> {
     let items = answer["items"].as_array().expect("items");
-    items.iter().map(|item| item["status"].as_str().expect("a status")).collect()
+    items
+        .iter()
+        .map(|item| item["status"].as_str().expect("a status"))
+        .collect()
 }
 
 fn ids(answer: &Value) -> Vec<&str> {
     let items = answer["items"].as_array().expect("items");
-    items.iter().map(|item| item["id"].as_str().unwrap_or("-")).collect()
+    items
+        .iter()
+        .map(|item| item["id"].as_str().unwrap_or("-"))
+        .collect()
 }
 
 #[tokio::test]
@@ -23,12 +29,21 @@ async fn every_kind_is_stored_and_numbered_in_its_series() {
         .events(vec![
             item("session_start", json!({"source": "startup", "model": "m"})),
             item("prompt", json!({"text": "why does the pool leak?"})),
-            item("tool_use", json!({"tool": "Bash", "input": "{}", "output": "\"ok\""})),
-            item("tool_use", json!({"tool": "Read", "input": "{}", "output": "\"x\""})),
+            item(
+                "tool_use",
+                json!({"tool": "Bash", "input": "{}", "output": "\"ok\""}),
+            ),
+            item(
+                "tool_use",
+                json!({"tool": "Read", "input": "{}", "output": "\"x\""}),
+            ),
             item("turn_end", json!({"last_reply": "The pool leaked."})),
             item("observation", json!({"title": "pool leak"})),
             item("summary", json!({"request": "fix the leak"})),
-            item("work_entry", json!({"list": "auth", "fields": {"task": "t", "status": "todo"}})),
+            item(
+                "work_entry",
+                json!({"list": "auth", "fields": {"task": "t", "status": "todo"}}),
+            ),
             item("session_end", json!({"reason": "exit"})),
             item("observation", json!({"narrative": "second"})),
         ])
@@ -37,7 +52,10 @@ async fn every_kind_is_stored_and_numbered_in_its_series() {
     assert_eq!(statuses(&answer), ["stored"; 10]);
     assert_eq!(ids(&answer)[1..7], ["P1", "T1", "T2", "-", "1", "S1"]);
     assert_eq!(ids(&answer)[9], "2");
-    assert!(answer["position"].as_i64().expect("a position") >= 5, "{answer}");
+    assert!(
+        answer["position"].as_i64().expect("a position") >= 5,
+        "{answer}"
+    );
 }
 
 #[tokio::test]
@@ -54,7 +72,10 @@ async fn c026_one_bad_record_in_a_batch() {
         .await;
     assert_eq!(reply.status, 207);
     let answer = reply.json();
-    assert_eq!(statuses(&answer), ["stored", "refused", "refused", "stored"]);
+    assert_eq!(
+        statuses(&answer),
+        ["stored", "refused", "refused", "stored"]
+    );
     assert_eq!(answer["items"][1]["code"], "unsupported_kind");
     assert_eq!(answer["items"][2]["code"], "empty_record");
     assert_eq!(answer["items"][2]["retry"], false);
@@ -66,8 +87,10 @@ async fn c031_two_honest_events_with_the_same_content() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
     let body = json!({"tool": "Bash", "input": "{\"command\":\"make test\"}", "output": "\"ok\""});
-    let answer =
-        caller.events(vec![item("tool_use", body.clone()), item("tool_use", body)]).await.ok();
+    let answer = caller
+        .events(vec![item("tool_use", body.clone()), item("tool_use", body)])
+        .await
+        .ok();
     assert_eq!(ids(&answer), ["T1", "T2"]);
 }
 
@@ -92,20 +115,28 @@ async fn c019_a_repeat_gets_the_original_outcome_and_changes_nothing() {
 #[tokio::test]
 async fn another_authors_event_id_reveals_nothing() {
     let app = TestApp::start().await;
-    let (owner, member, stranger) =
-        (app.owner().await, app.member().await, app.stranger().await);
+    let (owner, member, stranger) = (app.owner().await, app.member().await, app.stranger().await);
     let event = item("observation", json!({"title": "mine"}));
     owner.events(vec![event.clone()]).await.ok();
     let reply = member.events(vec![event.clone()]).await;
     assert_eq!(reply.status, 207);
     let refused = &reply.json()["items"][0];
-    assert_eq!((&refused["code"], &refused["id"]), (&json!("event_id_reused"), &Value::Null));
+    assert_eq!(
+        (&refused["code"], &refused["id"]),
+        (&json!("event_id_reused"), &Value::Null)
+    );
     let check = json!({"event_ids": [event["event_id"]]});
     let seen = member.post("/v1/events/check", check.clone()).await.ok();
     assert_eq!(statuses(&seen), ["unknown"]);
     // In another tenant the same id is free.
-    assert_eq!(statuses(&stranger.events(vec![event]).await.ok()), ["stored"]);
-    assert_eq!(statuses(&owner.post("/v1/events/check", check).await.ok()), ["stored"]);
+    assert_eq!(
+        statuses(&stranger.events(vec![event]).await.ok()),
+        ["stored"]
+    );
+    assert_eq!(
+        statuses(&owner.post("/v1/events/check", check).await.ok()),
+        ["stored"]
+    );
 }
 
 #[tokio::test]
@@ -119,7 +150,10 @@ async fn c022_a_deleted_record_stays_deleted_and_c023_its_words_may_return() {
     }
     assert_eq!(caller.get("/v1/observations/1").await.code(), "not_found");
     let replay = caller.events(vec![event]).await;
-    assert_eq!((replay.status.as_u16(), statuses(&replay.json())), (200, vec!["deleted"]));
+    assert_eq!(
+        (replay.status.as_u16(), statuses(&replay.json())),
+        (200, vec!["deleted"])
+    );
     let empty = caller.mem_search(json!({"query": "pgvector"})).await.ok();
     assert_eq!(empty["reason"], "no_results");
     let again = caller.remember("use pgvector", "").await;
@@ -143,7 +177,9 @@ async fn check_tells_stored_deleted_and_unknown_in_order() {
     assert_eq!(statuses(&answer), ["unknown", "deleted", "stored"]);
     assert_eq!(answer["items"][2]["id"], "1");
     let many: Vec<Uuid> = (0..1_001).map(|_| Uuid::now_v7()).collect();
-    let refused = caller.post("/v1/events/check", json!({"event_ids": many})).await;
+    let refused = caller
+        .post("/v1/events/check", json!({"event_ids": many}))
+        .await;
     assert_eq!(refused.code(), "invalid_field");
 }
 
@@ -153,8 +189,16 @@ async fn an_item_may_name_its_own_project_and_session() {
     let caller = app.owner().await;
     let mut other = item("observation", json!({"title": "elsewhere"}));
     other["project"] = json!({"key": "git:git.example.com/acme/Other", "name": "other"});
-    caller.events(vec![other, item("observation", json!({"title": "here"}))]).await.ok();
-    let record = caller.clone().in_project("other").get("/v1/observations/1").await.ok();
+    caller
+        .events(vec![other, item("observation", json!({"title": "here"}))])
+        .await
+        .ok();
+    let record = caller
+        .clone()
+        .in_project("other")
+        .get("/v1/observations/1")
+        .await
+        .ok();
     assert_eq!(record["project"], "git:git.example.com/acme/Other");
     assert_eq!(record["session"], "s-1");
     // By id and from another project it is not found.
@@ -170,7 +214,10 @@ async fn unknown_fields_are_named_once_and_never_refused() {
     event["colour"] = json!("red");
     let batch = json!({"project": {"key": PROJECT}, "later": true, "items": [event, event]});
     let answer = caller.post("/v1/events", batch).await.ok();
-    assert_eq!(answer["ignored"], json!(["items.body.new_field", "items.colour", "later"]));
+    assert_eq!(
+        answer["ignored"],
+        json!(["items.body.new_field", "items.colour", "later"])
+    );
 }
 
 #[tokio::test]
@@ -193,8 +240,14 @@ async fn a_private_record_is_its_authors_alone() {
 async fn a_wholly_private_prompt_leaves_no_record() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
-    let private = item("prompt", json!({"text": "the password is hunter2", "private": true}));
-    let answer = caller.events(vec![private, item("prompt", json!({"text": "open"}))]).await.ok();
+    let private = item(
+        "prompt",
+        json!({"text": "the password is hunter2", "private": true}),
+    );
+    let answer = caller
+        .events(vec![private, item("prompt", json!({"text": "open"}))])
+        .await
+        .ok();
     assert_eq!(ids(&answer), ["-", "P1"]);
 }
 
@@ -202,7 +255,9 @@ async fn a_wholly_private_prompt_leaves_no_record() {
 async fn gzip_and_zstd_bodies_are_read() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
-    let body = caller.batch(vec![item("observation", json!({"title": "packed"}))]).to_string();
+    let body = caller
+        .batch(vec![item("observation", json!({"title": "packed"}))])
+        .to_string();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, body.as_bytes()).expect("packed");
     let gzip = gzip.finish().expect("packed");

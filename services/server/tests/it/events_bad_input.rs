@@ -21,13 +21,28 @@ async fn c025_a_nul_byte_becomes_visible_and_the_rest_is_found() {
     let caller = app.owner().await;
     let answer = caller
         .events(vec![
-            item("tool_use", json!({"tool": "Bash", "input": "{}", "output": "\"a\""})),
-            item("tool_use", json!({"tool": "Bash", "input": "{}", "output": "ELF\0\u{1} header"})),
-            item("observation", json!({"title": "ELF\0file", "narrative": "its header"})),
+            item(
+                "tool_use",
+                json!({"tool": "Bash", "input": "{}", "output": "\"a\""}),
+            ),
+            item(
+                "tool_use",
+                json!({"tool": "Bash", "input": "{}", "output": "ELF\0\u{1} header"}),
+            ),
+            item(
+                "observation",
+                json!({"title": "ELF\0file", "narrative": "its header"}),
+            ),
         ])
         .await
         .ok();
-    assert!(answer["items"].as_array().expect("items").iter().all(|i| i["status"] == "stored"));
+    assert!(
+        answer["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .all(|i| i["status"] == "stored")
+    );
     let found = caller.mem_search(json!({"query": "header"})).await.ok();
     assert_eq!(found["rows"][0]["title"], "ELF\u{fffd}file");
 }
@@ -58,26 +73,39 @@ async fn c027_too_many_different_words_and_c028_too_long_a_word() {
     let words: Vec<String> = (0..200_000).map(|n| format!("w{n}")).collect();
     let many = format!("alphafirst {}", words.join(" "));
     let long = format!("{} needle", "a".repeat(3_000));
-    let answer = caller
-        .events(vec![
-            item("tool_use", json!({"tool": "Bash", "input": "{}", "output": many})),
-            item("observation", json!({"title": "many", "narrative": many})),
-            item("observation", json!({"title": "long", "narrative": long})),
-        ])
-        .await
-        .ok();
-    assert!(answer["items"].as_array().expect("items").iter().all(|i| i["status"] == "stored"));
+    for event in [
+        item(
+            "tool_use",
+            json!({"tool": "Bash", "input": "{}", "output": many}),
+        ),
+        item("observation", json!({"title": "many", "narrative": many})),
+        item("observation", json!({"title": "long", "narrative": long})),
+    ] {
+        assert_eq!(
+            caller.events(vec![event]).await.ok()["items"][0]["status"],
+            "stored"
+        );
+    }
     for (query, id) in [("alphafirst", "1"), ("needle", "2")] {
         let found = caller.mem_search(json!({"query": query})).await.ok();
         assert_eq!(found["rows"][0]["id"], id, "{query}");
     }
     // A cut text says where it was cut.
     let record = caller.get("/v1/observations/1").await.ok();
-    let kept = record["observation"]["narrative"].as_str().expect("a narrative");
-    assert!(kept.len() <= 65_536 && kept.contains("…[cut "), "{}", kept.len());
+    let kept = record["observation"]["narrative"]
+        .as_str()
+        .expect("a narrative");
+    assert!(
+        kept.len() <= 65_536 && kept.contains("…[cut "),
+        "{}",
+        kept.len()
+    );
     let refused = caller.mem_search(json!({"query": "a".repeat(3_000)})).await;
     assert_eq!(refused.code(), "invalid_input");
-    let nothing = caller.mem_search(json!({"query": "a".repeat(500)})).await.ok();
+    let nothing = caller
+        .mem_search(json!({"query": "a".repeat(500)}))
+        .await
+        .ok();
     assert_eq!(nothing["reason"], "no_results");
 }
 
@@ -91,10 +119,15 @@ async fn c029_json_nested_deep(#[case] depth: usize) {
     let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     // As text, the form of the contract: stored.
     let text = serde_json::to_string(&nested).expect("a string");
-    let answer = caller.post_text("/v1/events", tool_use(&text, "\"r1\"")).await.ok();
+    let answer = caller
+        .post_text("/v1/events", tool_use(&text, "\"r1\""))
+        .await
+        .ok();
     assert_eq!(answer["items"][0]["status"], "stored");
     // As a value: that item alone is refused, with a reason.
-    let reply = caller.post_text("/v1/events", tool_use(&nested, "\"r2\"")).await;
+    let reply = caller
+        .post_text("/v1/events", tool_use(&nested, "\"r2\""))
+        .await;
     assert_eq!(reply.status, 207, "{reply:?}");
     assert_eq!(reply.json()["items"][0]["pointer"], "/items/0/body/input");
     // In a work entry's field and in a field nobody knows.
@@ -115,7 +148,9 @@ async fn c029_json_nested_deep(#[case] depth: usize) {
 async fn c030_very_long_values_are_refused_by_name_or_shortened() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
-    let long: String = (0..9_600).map(|n| char::from(b"0123456789abcdef"[n * 7 % 16])).collect();
+    let long: String = (0..9_600)
+        .map(|n| char::from(b"0123456789abcdef"[n * 7 % 16]))
+        .collect();
     let mut project = item("observation", json!({"title": "t"}));
     project["project"] = json!({"key": format!("name:{long}")});
     let mut session = item("observation", json!({"title": "t"}));
@@ -126,7 +161,10 @@ async fn c030_very_long_values_are_refused_by_name_or_shortened() {
             item("work_entry", json!({"list": long, "fields": {"task": "a"}})),
             project,
             session,
-            item("observation", json!({"title": "t", "files_modified": [path]})),
+            item(
+                "observation",
+                json!({"title": "t", "files_modified": [path]}),
+            ),
         ])
         .await;
     assert_eq!(reply.status, 207, "{reply:?}");
@@ -137,11 +175,19 @@ async fn c030_very_long_values_are_refused_by_name_or_shortened() {
         (2, "/items/2/session/id", "256"),
     ] {
         assert_eq!(answer["items"][at]["pointer"], pointer);
-        assert!(answer["items"][at]["detail"].as_str().expect("why").contains(limit), "{answer}");
+        assert!(
+            answer["items"][at]["detail"]
+                .as_str()
+                .expect("why")
+                .contains(limit),
+            "{answer}"
+        );
     }
     let id = answer["items"][3]["id"].as_str().expect("stored");
     let record = caller.get(&format!("/v1/observations/{id}")).await.ok();
-    let kept = record["observation"]["files_modified"][0].as_str().expect("a path");
+    let kept = record["observation"]["files_modified"][0]
+        .as_str()
+        .expect("a path");
     assert!(kept.len() <= 1_024 && kept.ends_with("pool.rs"), "{kept}");
 }
 
@@ -150,7 +196,9 @@ async fn c032_a_body_just_over_the_limit() {
     const MAX: usize = 2 * 1024 * 1024;
     let app = TestApp::start().await;
     let caller = app.owner().await;
-    let body = caller.batch(vec![item("observation", json!({"title": "t"}))]).to_string();
+    let body = caller
+        .batch(vec![item("observation", json!({"title": "t"}))])
+        .to_string();
     for (size, accepted) in [(MAX, true), (MAX + 1, false), (3 * 1024 * 1024, false)] {
         let padded = format!("{body}{}", " ".repeat(size - body.len()));
         let reply = caller.post_text("/v1/events", padded.clone()).await;
@@ -162,8 +210,13 @@ async fn c032_a_body_just_over_the_limit() {
             // Packed small it is as large once it is open.
             let packed = zstd::encode_all(padded.as_bytes(), 3).expect("packed");
             let request = caller.request(reqwest::Method::POST, "/v1/events");
-            let reply = caller.send(request.header("Content-Encoding", "zstd").body(packed)).await;
-            assert_eq!((reply.status.as_u16(), reply.code().as_str()), (413, "body_too_large"));
+            let reply = caller
+                .send(request.header("Content-Encoding", "zstd").body(packed))
+                .await;
+            assert_eq!(
+                (reply.status.as_u16(), reply.code().as_str()),
+                (413, "body_too_large")
+            );
         }
     }
 }
@@ -178,7 +231,10 @@ async fn c032_a_body_just_over_the_limit() {
 async fn what_cannot_be_read_is_malformed(#[case] body: &'static [u8]) {
     let app = TestApp::start().await;
     let reply = app.owner().await.post_text("/v1/events", body).await;
-    assert_eq!((reply.status.as_u16(), reply.code().as_str()), (400, "malformed_body"));
+    assert_eq!(
+        (reply.status.as_u16(), reply.code().as_str()),
+        (400, "malformed_body")
+    );
 }
 
 #[rstest]
@@ -204,7 +260,13 @@ async fn what_has_the_wrong_shape_is_refused_by_name(
         assert_eq!(reply.code(), "invalid_field");
     } else {
         let answer = reply.json();
-        assert!(answer["items"].as_array().expect("items").iter().all(|i| i["status"] == "refused"));
+        assert!(
+            answer["items"]
+                .as_array()
+                .expect("items")
+                .iter()
+                .all(|i| i["status"] == "refused")
+        );
     }
 }
 
@@ -212,9 +274,16 @@ async fn what_has_the_wrong_shape_is_refused_by_name(
 async fn more_than_500_items_are_refused_whole() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
-    let items = |count| (0..count).map(|_| item("observation", json!({"title": "t"}))).collect();
+    let items = |count| {
+        (0..count)
+            .map(|_| item("observation", json!({"title": "t"})))
+            .collect()
+    };
     assert_eq!(caller.events(items(501)).await.code(), "invalid_field");
     let answer = caller.events(items(500)).await.ok();
     let last = &answer["items"][499];
-    assert_eq!((&last["status"], &last["id"]), (&json!("stored"), &json!("500")));
+    assert_eq!(
+        (&last["status"], &last["id"]),
+        (&json!("stored"), &json!("500"))
+    );
 }

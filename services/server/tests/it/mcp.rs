@@ -17,11 +17,12 @@ use crate::support::{Caller, PROJECT, TestApp};
 async fn client(caller: &Caller) -> RunningService<RoleClient, ()> {
     let project = HeaderValue::from_str(PROJECT).expect("plain");
     let headers = HashMap::from([(HeaderName::from_static("cairn-project"), project)]);
-    let config =
-        StreamableHttpClientTransportConfig::with_uri(format!("{}/mcp", caller.base()))
-            .auth_header(caller.key())
-            .custom_headers(headers);
-    ().serve(StreamableHttpClientTransport::from_config(config)).await.expect("a handshake")
+    let config = StreamableHttpClientTransportConfig::with_uri(format!("{}/mcp", caller.base()))
+        .auth_header(caller.key())
+        .custom_headers(headers);
+    ().serve(StreamableHttpClientTransport::from_config(config))
+        .await
+        .expect("a handshake")
 }
 
 async fn tool(
@@ -29,7 +30,9 @@ async fn tool(
     name: &'static str,
     arguments: Value,
 ) -> CallToolResult {
-    let Value::Object(arguments) = arguments else { unreachable!("tests give objects") };
+    let Value::Object(arguments) = arguments else {
+        unreachable!("tests give objects")
+    };
     client
         .call_tool(CallToolRequestParams::new(name).with_arguments(arguments))
         .await
@@ -42,27 +45,46 @@ fn text(result: &CallToolResult) -> String {
 }
 
 fn cursor(text: &str) -> &str {
-    text.lines().find_map(|line| line.strip_prefix("Continue with: ")).expect("a cursor")
+    text.lines()
+        .find_map(|line| line.strip_prefix("Continue with: "))
+        .expect("a cursor")
 }
 
 #[tokio::test]
 async fn an_agent_walks_the_three_steps_by_the_texts_alone() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
-    caller.remember("pool leak", "connections were not released").await;
+    caller
+        .remember("pool leak", "connections were not released")
+        .await;
     let client = client(&caller).await;
     let tools = client.list_all_tools().await.expect("tools");
-    assert_eq!(tools.iter().map(|t| t.name.as_ref()).collect::<Vec<_>>(), ["mem_search", "get_observations"]);
+    assert_eq!(
+        tools.iter().map(|t| t.name.as_ref()).collect::<Vec<_>>(),
+        ["mem_search", "get_observations"]
+    );
     let index = text(&tool(&client, "mem_search", json!({"query": "pool leak"})).await);
-    assert!(index.starts_with("mem-search step 1 of 3 — index"), "{index}");
+    assert!(
+        index.starts_with("mem-search step 1 of 3 — index"),
+        "{index}"
+    );
     let call = json!({"continuation": cursor(&index), "selectedIds": ["1"], "mode": "guided"});
     let around = text(&tool(&client, "mem_search", call).await);
-    assert!(around.starts_with("mem-search step 2 of 3 — context"), "{around}");
+    assert!(
+        around.starts_with("mem-search step 2 of 3 — context"),
+        "{around}"
+    );
     let call = json!({"continuation": cursor(&around), "selectedIds": "[\"1\"]"});
     let details = text(&tool(&client, "mem_search", call).await);
-    assert!(details.contains("Narrative: connections were not released"), "{details}");
+    assert!(
+        details.contains("Narrative: connections were not released"),
+        "{details}"
+    );
     let by_id = text(&tool(&client, "get_observations", json!({"ids": [1, "S9"]})).await);
-    assert!(by_id.contains("### [1] pool leak") && by_id.contains("Not found: S9."), "{by_id}");
+    assert!(
+        by_id.contains("### [1] pool leak") && by_id.contains("Not found: S9."),
+        "{by_id}"
+    );
 }
 
 #[tokio::test]
@@ -71,17 +93,39 @@ async fn what_a_model_can_correct_it_reads() {
     let caller = app.owner().await;
     let client = client(&caller).await;
     for (name, arguments, says) in [
-        ("mem_search", json!({"query": ""}), "invalid_input - query: "),
-        ("mem_search", json!({"continuation": "ms_x", "selectedIds": []}), "invalid_continuation - "),
-        ("mem_search", json!({"query": "x", "project": "nope"}), "not_found - "),
-        ("get_observations", json!({"ids": "[41"}), "invalid_input - ids: "),
-        ("get_observations", json!({"ids": []}), "invalid_input - ids: "),
+        (
+            "mem_search",
+            json!({"query": ""}),
+            "invalid_input - query: ",
+        ),
+        (
+            "mem_search",
+            json!({"continuation": "ms_x", "selectedIds": []}),
+            "invalid_continuation - ",
+        ),
+        (
+            "mem_search",
+            json!({"query": "x", "project": "nope"}),
+            "not_found - ",
+        ),
+        (
+            "get_observations",
+            json!({"ids": "[41"}),
+            "invalid_input - ids: ",
+        ),
+        (
+            "get_observations",
+            json!({"ids": []}),
+            "invalid_input - ids: ",
+        ),
     ] {
         let result = tool(&client, name, arguments).await;
         assert_eq!(result.is_error, Some(true));
         assert!(text(&result).starts_with(says), "{}", text(&result));
     }
-    let unknown = client.call_tool(CallToolRequestParams::new("no_such_tool")).await;
+    let unknown = client
+        .call_tool(CallToolRequestParams::new("no_such_tool"))
+        .await;
     assert!(unknown.expect_err("refused").to_string().contains("-32602"));
 }
 
@@ -111,13 +155,22 @@ async fn both_eras_are_served_without_a_session() {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     let answer = raw(&caller, initialize, &[]).await.ok();
     assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
-    assert!(answer["result"]["instructions"].as_str().expect("words").starts_with("Cairn is"));
+    assert!(
+        answer["result"]["instructions"]
+            .as_str()
+            .expect("words")
+            .starts_with("Cairn is")
+    );
     // The modern era: everything in the message, nothing before it.
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}});
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "mem_search", "arguments": {"query": "pool"}, "_meta": meta}});
-    let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "mem_search")];
+    let headers = [
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "mem_search"),
+    ];
     let answer = raw(&caller, call, &headers).await.ok();
     assert_eq!(answer["result"]["resultType"], "complete");
     assert_eq!(answer["result"]["structuredContent"]["rows"][0]["id"], "1");
@@ -128,7 +181,9 @@ async fn c045_get_and_delete_are_not_allowed() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
     for method in [Method::GET, Method::DELETE] {
-        let request = caller.request(method, "/mcp").header("Accept", "text/event-stream");
+        let request = caller
+            .request(method, "/mcp")
+            .header("Accept", "text/event-stream");
         let reply = caller.send(request).await;
         assert_eq!(reply.status, 405);
         assert_eq!(reply.headers["allow"], "POST");
@@ -156,9 +211,20 @@ async fn c006_half_an_emoji_in_a_tool_call_is_no_error() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
     let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mem_search","arguments":{"query":"ok \ud83d \u0000 done"}}}"#;
-    let request = caller.request(Method::POST, "/mcp").header("Accept", "application/json, text/event-stream");
-    let reply = caller.send(request.header("Content-Type", "application/json").body(message)).await;
-    assert_eq!(reply.ok()["result"]["structuredContent"]["reason"], "no_results");
+    let request = caller
+        .request(Method::POST, "/mcp")
+        .header("Accept", "application/json, text/event-stream");
+    let reply = caller
+        .send(
+            request
+                .header("Content-Type", "application/json")
+                .body(message),
+        )
+        .await;
+    assert_eq!(
+        reply.ok()["result"]["structuredContent"]["reason"],
+        "no_results"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

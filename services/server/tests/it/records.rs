@@ -21,7 +21,49 @@ async fn a_record_reads_back_as_it_was_written() {
         (r"[0-9a-f]{8}-[0-9a-f-]{27}", "[uuid]"),
         (r#""arrived_at": "[^"]+""#, r#""arrived_at": "[time]""#),
     ]}, {
-        insta::assert_snapshot!(serde_json::to_string_pretty(&record).expect("JSON"), @r#""#);
+        insta::assert_snapshot!(serde_json::to_string_pretty(&record).expect("JSON"), @r#"
+        {
+          "id": "1",
+          "kind": "observation",
+          "event_id": "[uuid]",
+          "project": "name:alpha-app",
+          "project_name": "alpha-app",
+          "session": "s-1",
+          "host": "claude-code",
+          "author": "ada",
+          "at": "2026-10-10T08:45:00.120Z",
+          "arrived_at": "[time]",
+          "position": 2,
+          "visibility": "team",
+          "origin": "api",
+          "branch": "main",
+          "observation": {
+            "type": "bugfix",
+            "title": "修复连接池泄漏",
+            "subtitle": "s",
+            "narrative": "n\n# x",
+            "facts": [
+              "f1",
+              "f2"
+            ],
+            "concepts": [
+              "gotcha",
+              "pattern"
+            ],
+            "files_read": [
+              "a.rs"
+            ],
+            "files_modified": [
+              "src/pool.rs"
+            ],
+            "work_tokens": 1800,
+            "tool_uses": [
+              "T1"
+            ]
+          },
+          "read_tokens": 8
+        }
+        "#);
     });
 }
 
@@ -35,11 +77,23 @@ async fn a_batch_keeps_the_order_and_names_what_is_missing() {
     stranger.remember("three", "").await;
     let asked = json!({"ids": ["2", "#1", "S1", "9", "2"]});
     let answer = owner.post("/v1/observations/batch", asked).await.ok();
-    let ids: Vec<_> = answer["items"].as_array().expect("items").iter().map(|i| &i["id"]).collect();
+    let ids: Vec<_> = answer["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(|i| &i["id"])
+        .collect();
     assert_eq!(ids, [&json!("2"), &json!("1")]);
     assert_eq!(answer["missing"], json!(["S1", "9"]));
-    for bad in [json!({"ids": []}), json!({"ids": ["x"]}), json!({"ids": vec!["1"; 101]})] {
-        assert_eq!(owner.post("/v1/observations/batch", bad).await.code(), "invalid_field");
+    for bad in [
+        json!({"ids": []}),
+        json!({"ids": ["x"]}),
+        json!({"ids": vec!["1"; 101]}),
+    ] {
+        assert_eq!(
+            owner.post("/v1/observations/batch", bad).await.code(),
+            "invalid_field"
+        );
     }
 }
 
@@ -56,7 +110,10 @@ async fn another_tenants_record_looks_exactly_like_a_missing_one() {
     assert_eq!(theirs.status, 404);
     let without_id = |reply: &crate::support::Reply| {
         let mut body = reply.json();
-        body.as_object_mut().expect("an object").remove("instance").expect("a request id");
+        body.as_object_mut()
+            .expect("an object")
+            .remove("instance")
+            .expect("a request id");
         body
     };
     assert_eq!(without_id(&theirs), without_id(&missing));
@@ -71,11 +128,17 @@ async fn a_member_deletes_its_own_and_an_admin_those_of_others() {
     owner.remember("owner's", "").await;
     member.remember("member's", "").await;
     let refused = member.delete("/v1/observations/1").await;
-    assert_eq!((refused.status.as_u16(), refused.code().as_str()), (403, "insufficient_scope"));
+    assert_eq!(
+        (refused.status.as_u16(), refused.code().as_str()),
+        (403, "insufficient_scope")
+    );
     assert_eq!(member.delete("/v1/observations/2").await.status, 204);
     member.remember("member's again", "").await;
     assert_eq!(owner.delete("/v1/observations/3").await.status, 204);
-    assert_eq!(owner.delete("/v1/observations/99").await.code(), "not_found");
+    assert_eq!(
+        owner.delete("/v1/observations/99").await.code(),
+        "not_found"
+    );
 }
 
 #[tokio::test]
@@ -88,12 +151,19 @@ async fn a_project_limited_key_sees_that_project_only() {
     let limited = app.limited_to("name:beta").await;
     assert_eq!(limited.get("/v1/observations/2").await.status, 200);
     assert_eq!(limited.get("/v1/observations/1").await.code(), "not_found");
-    let all = limited.mem_search(json!({"query": "here there", "project": "*"})).await.ok();
+    let all = limited
+        .mem_search(json!({"query": "here there", "project": "*"}))
+        .await
+        .ok();
     assert_eq!(all["rows"].as_array().expect("rows").len(), 1);
-    let other = limited.mem_search(json!({"query": "here", "project": "name:alpha-app"})).await;
+    let other = limited
+        .mem_search(json!({"query": "here", "project": "name:alpha-app"}))
+        .await;
     assert_eq!(other.code(), "not_found");
     let astray = limited.clone().in_project("name:alpha-app");
     assert_eq!(astray.get("/v1/context").await.code(), "not_found");
-    let reply = astray.events(vec![item("observation", json!({"title": "t"}))]).await;
+    let reply = astray
+        .events(vec![item("observation", json!({"title": "t"}))])
+        .await;
     assert_eq!(reply.json()["items"][0]["code"], "not_found");
 }

@@ -18,8 +18,13 @@ async fn c040_step_2_reaches_another_replica_and_step_3_a_restarted_one() {
     let mut first = Replica::shared(&db);
     let second = Replica::shared(&db);
     let at_first = Caller::new(&first.base, Some(&key)).in_project(PROJECT);
-    at_first.remember("pool leak", "connections were not released").await;
-    let index = at_first.mem_search(json!({"query": "pool leak"})).await.ok();
+    at_first
+        .remember("pool leak", "connections were not released")
+        .await;
+    let index = at_first
+        .mem_search(json!({"query": "pool leak"}))
+        .await
+        .ok();
     first.kill();
 
     let at_second = at_first.clone().at(&second.base);
@@ -33,7 +38,10 @@ async fn c040_step_2_reaches_another_replica_and_step_3_a_restarted_one() {
     let restarted = Replica::shared(&db);
     let call = json!({"continuation": cursor(&around), "selectedIds": ["1"]});
     let details = at_second.at(&restarted.base).mem_search(call).await.ok();
-    assert_eq!(details["details"][0]["observation"]["narrative"], "connections were not released");
+    assert_eq!(
+        details["details"][0]["observation"]["narrative"],
+        "connections were not released"
+    );
 }
 
 #[tokio::test]
@@ -45,7 +53,16 @@ async fn a_read_after_an_acknowledgement_sees_the_write_on_every_replica() {
     let reader = writer.clone().at(&second.base);
     for n in 0..20 {
         let id = writer.remember(&format!("note {n}"), "").await;
-        assert_eq!(reader.get(&format!("/v1/observations/{id}")).await.status, 200);
-        assert!(reader.get("/v1/context").await.text.contains(&format!("note {n}")));
+        assert_eq!(
+            reader.get(&format!("/v1/observations/{id}")).await.status,
+            200
+        );
+        assert!(
+            reader
+                .get("/v1/context")
+                .await
+                .text
+                .contains(&format!("note {n}"))
+        );
     }
 }

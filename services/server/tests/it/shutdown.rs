@@ -13,9 +13,14 @@ async fn a_request_in_flight_is_answered_and_readyz_says_no() {
     // Another transaction holds the tenant's counter, so the batch waits inside the service.
     let mut admin = app.db.admin().await;
     let mut blocker = sqlx::Connection::begin(&mut admin).await.expect("begin");
-    sqlx::query("select * from tenant_counters for update").fetch_all(&mut *blocker).await.expect("locked");
+    sqlx::query("select * from tenant_counters for update")
+        .fetch_all(&mut *blocker)
+        .await
+        .expect("locked");
     let batch = caller.batch(vec![item("observation", json!({"title": "in flight"}))]);
-    let request = caller.request(reqwest::Method::POST, "/v1/events").json(&batch);
+    let request = caller
+        .request(reqwest::Method::POST, "/v1/events")
+        .json(&batch);
     let waiting = tokio::spawn({
         let caller = caller.clone();
         async move { caller.send(request).await }
@@ -55,5 +60,10 @@ async fn sigterm_ends_a_replica_with_zero() {
     let caller = Caller::new(&replica.base, Some(&key)).in_project(PROJECT);
     caller.remember("before", "").await;
     assert_eq!(replica.terminate(), Some(0));
-    assert!(caller.try_send(caller.request(reqwest::Method::GET, "/livez")).await.is_err());
+    assert!(
+        caller
+            .try_send(caller.request(reqwest::Method::GET, "/livez"))
+            .await
+            .is_err()
+    );
 }

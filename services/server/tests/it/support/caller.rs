@@ -35,7 +35,10 @@ impl Reply {
     /// The problem's code.
     pub fn code(&self) -> String {
         let body = self.json();
-        body["code"].as_str().unwrap_or_else(|| panic!("no problem: {self:?}")).to_owned()
+        body["code"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no problem: {self:?}"))
+            .to_owned()
     }
 
     /// The body of a call that must have succeeded.
@@ -49,7 +52,9 @@ impl Caller {
     pub fn new(base: &str, key: Option<&str>) -> Self {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
-            rustls::crypto::ring::default_provider().install_default().expect("once");
+            rustls::crypto::ring::default_provider()
+                .install_default()
+                .expect("once");
         });
         Self {
             http: Client::builder().build().expect("a client"),
@@ -107,7 +112,11 @@ impl Caller {
     pub async fn try_send(&self, request: RequestBuilder) -> Result<Reply, reqwest::Error> {
         let response = request.send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Reply { status, headers, text: response.text().await? })
+        Ok(Reply {
+            status,
+            headers,
+            text: response.text().await?,
+        })
     }
 
     pub async fn get(&self, path: &str) -> Reply {
@@ -125,7 +134,12 @@ impl Caller {
     /// Posts exactly these bytes as JSON.
     pub async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Reply {
         let request = self.request(Method::POST, path);
-        self.send(request.header("Content-Type", "application/json").body(body)).await
+        self.send(
+            request
+                .header("Content-Type", "application/json")
+                .body(body),
+        )
+        .await
     }
 
     /// Sends items as a batch of the caller's project.
@@ -142,7 +156,10 @@ impl Caller {
     pub async fn remember(&self, title: &str, narrative: &str) -> String {
         let body = json!({"type": "discovery", "title": title, "narrative": narrative});
         let answer = self.events(vec![item("observation", body)]).await.ok();
-        answer["items"][0]["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+        answer["items"][0]["id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{answer}"))
+            .to_owned()
     }
 
     /// One call of `mem_search` over REST.

@@ -53,15 +53,27 @@ impl TestApp {
     /// A service that keeps continuations as given.
     pub async fn with(continuations: Continuations) -> Self {
         let db = TestDb::new().await;
-        let door = Door { hosts: vec!["127.0.0.1".to_owned()], origins: Vec::new() };
+        let door = Door {
+            hosts: vec!["127.0.0.1".to_owned()],
+            origins: Vec::new(),
+        };
         let app = App::new(db.store.clone(), continuations, Clock::system(), door);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("bound"));
         let stop = CancellationToken::new();
-        let drain = Drain { notice: Duration::ZERO, deadline: Duration::from_secs(10) };
+        let drain = Drain {
+            notice: Duration::ZERO,
+            deadline: Duration::from_secs(10),
+        };
         let stopped = stop.clone().cancelled_owned();
         let server = tokio::spawn(lifecycle::serve(Arc::clone(&app), listener, drain, stopped));
-        Self { db, base, app, stop, server: Some(server) }
+        Self {
+            db,
+            base,
+            app,
+            stop,
+            server: Some(server),
+        }
     }
 
     /// Tells the service to stop, as a signal would.
@@ -73,7 +85,10 @@ impl TestApp {
     pub async fn stopped(&mut self) {
         self.stop.cancel();
         let server = self.server.take().expect("stopped once");
-        server.await.expect("the server task ends").expect("the service stops in order");
+        server
+            .await
+            .expect("the server task ends")
+            .expect("the service stops in order");
     }
 
     /// The first tenant's owner, standing in [`PROJECT`].
@@ -97,7 +112,8 @@ impl TestApp {
     /// The first tenant's owner with fewer scopes.
     pub async fn owner_with(&self, scopes: &[Scope]) -> Caller {
         let twin = self.db.twins.0;
-        self.caller(twin.tenant, twin.owner, scopes.iter().copied().collect()).await
+        self.caller(twin.tenant, twin.owner, scopes.iter().copied().collect())
+            .await
     }
 
     /// Nobody.
@@ -113,12 +129,24 @@ impl TestApp {
     /// A caller whose key sees one project only.
     pub async fn limited_to(&self, project: &str) -> Caller {
         let twin = self.db.twins.0;
-        let mut tx = self.db.store.tenant(twin.tenant, "test.project").await.expect("begin");
+        let mut tx = self
+            .db
+            .store
+            .tenant(twin.tenant, "test.project")
+            .await
+            .expect("begin");
         let found = tx.find_projects(project).await.expect("answers");
         tx.commit().await.expect("commit");
-        let [project] = found.as_slice() else { panic!("one project: {found:?}") };
-        let key =
-            insert_key(&self.db.store, twin.tenant, twin.owner, all_scopes(), Some(project.id));
+        let [project] = found.as_slice() else {
+            panic!("one project: {found:?}")
+        };
+        let key = insert_key(
+            &self.db.store,
+            twin.tenant,
+            twin.owner,
+            all_scopes(),
+            Some(project.id),
+        );
         Caller::new(&self.base, Some(&key.await))
     }
 }
@@ -144,7 +172,10 @@ async fn insert_key(
     project: Option<cairn_domain::ids::ProjectId>,
 ) -> String {
     let key = ApiKey::generate(&mut rand::rng());
-    let mut tx = store.tenant(tenant, "test.insert_key").await.expect("begin");
+    let mut tx = store
+        .tenant(tenant, "test.insert_key")
+        .await
+        .expect("begin");
     let days = i64::from(admin::DEFAULT_DAYS);
     tx.insert_credential(&NewCredential {
         key_id: key.id(),
@@ -164,5 +195,12 @@ async fn insert_key(
 
 /// A key of the first tenant's owner, for a service in a process of its own.
 pub async fn new_owner_key(db: &TestDb) -> String {
-    insert_key(&db.store, db.twins.0.tenant, db.twins.0.owner, all_scopes(), None).await
+    insert_key(
+        &db.store,
+        db.twins.0.tenant,
+        db.twins.0.owner,
+        all_scopes(),
+        None,
+    )
+    .await
 }

@@ -39,7 +39,9 @@ impl Replica {
         let is_first = std::fs::read_dir(data).is_ok_and(|mut entries| entries.next().is_none());
         let address = free_address();
         let mut command = command(&address);
-        command.env("CAIRN_EMBEDDED", "true").env("CAIRN_DATA", data);
+        command
+            .env("CAIRN_EMBEDDED", "true")
+            .env("CAIRN_DATA", data);
         let mut replica = Self::start(command, &address);
         if is_first {
             let lines = BufReader::new(replica.child.stdout.take().expect("piped")).lines();
@@ -52,7 +54,11 @@ impl Replica {
 
     fn start(mut command: Command, address: &str) -> Self {
         let child = command.spawn().expect("cairn-server starts");
-        let mut replica = Self { base: format!("http://{address}"), key: None, child };
+        let mut replica = Self {
+            base: format!("http://{address}"),
+            key: None,
+            child,
+        };
         replica.wait_until_ready();
         replica
     }
@@ -82,7 +88,10 @@ impl Replica {
     /// SIGTERM, and its exit code.
     pub fn terminate(&mut self) -> Option<i32> {
         let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill runs");
+        let sent = Command::new("kill")
+            .args(["-TERM", &id])
+            .status()
+            .expect("kill runs");
         assert!(sent.success());
         self.child.wait().expect("waited for").code()
     }
