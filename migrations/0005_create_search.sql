@@ -24,14 +24,16 @@ begin
   team_prompts := coalesce(
     (select t.settings ->> 'prompt_visibility' = 'team' from tenants t where t.tenant_id = tenant),
     false);
-  -- Ranking every match of a common word would take seconds: only the newest k are ranked, and
-  -- the score favours the new in the same measure. The two branches differ in which index walks
+  -- Ranking every match of a common word would take seconds: only the newest k are ranked. If
+  -- that left matches out, the score favours the new in the same measure; if not, age says
+  -- nothing about relevance and only breaks ties. The two branches differ in which index walks
   -- from new to old.
   if cardinality(projects) = 1 then
     return query
       select c.kind, c.number,
         ts_rank('{.3,.5,.6,1}', c.tsv, q, 1)
-          * power(0.5, greatest(extract(epoch from now() - c.at)::float8, 0) / 2592000)
+          * case when count(*) over () < least(k, 1000) then 1
+            else power(0.5, greatest(extract(epoch from now() - c.at)::float8, 0) / 2592000) end
       from (
         select r.kind, r.number, r.at, r.tsv
         from records r
@@ -48,7 +50,8 @@ begin
     return query
       select c.kind, c.number,
         ts_rank('{.3,.5,.6,1}', c.tsv, q, 1)
-          * power(0.5, greatest(extract(epoch from now() - c.at)::float8, 0) / 2592000)
+          * case when count(*) over () < least(k, 1000) then 1
+            else power(0.5, greatest(extract(epoch from now() - c.at)::float8, 0) / 2592000) end
       from (
         select r.kind, r.number, r.at, r.tsv
         from records r

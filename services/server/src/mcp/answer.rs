@@ -26,8 +26,15 @@ pub fn of(outcome: Result<Answer, Failure>) -> Result<CallToolResult, ErrorData>
         }
         Err(failure) => {
             let cause = failure.cause();
-            let problem = failure.into_problem();
+            let is_continuation = matches!(failure, Failure::Continuations(_));
+            let mut problem = failure.into_problem();
+            if is_continuation {
+                problem.detail = Some(NOT_CONTINUED.to_owned());
+            }
             if is_for_the_model(&problem) {
+                if let Some(cause) = cause {
+                    tracing::warn!(code = %problem.code, cause, "unavailable");
+                }
                 return Ok(CallToolResult::error(vec![ContentBlock::text(
                     problem.text(),
                 )]));
