@@ -3,7 +3,7 @@
 use super::{Client, say};
 use crate::cli;
 use crate::exit::Failure;
-use crate::spool::{Pace, Record, Spool};
+use crate::spool::{Addressee, Pace, Record, Spool};
 
 /// Characters of a reason in a list.
 const REASON_CHARS: usize = 160;
@@ -17,7 +17,15 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
     let pace = service
         .map(|service| Pace::load(&client.dirs, service, key))
         .unwrap_or_default();
-    let waiting = spool.waiting().map_err(unreadable)?.len();
+    let records = spool.waiting().map_err(unreadable)?;
+    let waiting = records.len();
+    let to = service.map(|service| Addressee {
+        service: service.to_owned(),
+        tenant: account.as_ref().and_then(|account| account.tenant.clone()),
+        machine: String::new(),
+    });
+    let is_foreign = |record: &&Record| to.as_ref().is_some_and(|to| !to.is_for(record));
+    let foreign = records.iter().filter(is_foreign).count();
     let aside = spool.aside().list().map_err(unreadable)?.len();
     let counted = spool.counted();
     let healthy = aside == 0 && counted == 0 && pace.error.is_none() && account.is_some();
@@ -40,7 +48,13 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
         format!("Service:   {}", service.unwrap_or("none; set CAIRN_URL")),
         format!("Account:   {signed_in}"),
         format!("Project:   {}", client.project.name.key),
-        format!("Waiting:   {waiting}"),
+        format!(
+            "Waiting:   {waiting}{}",
+            match foreign {
+                0 => String::new(),
+                count => format!("; {count} of them for another service or tenant"),
+            }
+        ),
         format!(
             "Set aside: {aside}{}",
             if aside > 0 {

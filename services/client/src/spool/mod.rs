@@ -8,6 +8,7 @@ mod flush;
 mod pace;
 mod record;
 mod segment;
+mod service;
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -20,9 +21,10 @@ use crate::config::{Dirs, Settings};
 use crate::files;
 
 pub use aside::{Aside, Entry as AsideEntry};
-pub use flush::{Addressee, Delivery, Outcome, Service, Stop, Trouble, run};
+pub use flush::run;
 pub use pace::Pace;
 pub use record::{Item, Record, VERSION};
+pub use service::{Addressee, Delivery, Outcome, Service, Stop, Trouble};
 
 /// How long a hook waits for another one to write.
 const PATIENCE: Duration = Duration::from_millis(150);

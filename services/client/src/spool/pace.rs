@@ -8,12 +8,15 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::flush::{Outcome, Stop, Trouble};
+use super::service::{Outcome, Stop, Trouble};
 use crate::config::Dirs;
 use crate::files;
 
-/// The longest wait between two attempts.
+/// The longest wait between two attempts, in seconds, where the service names none.
 const LONGEST: u64 = 300;
+
+/// The longest wait that the service may ask for, in seconds.
+const LONGEST_ASKED: u64 = 3_600;
 
 /// The wait after a sign-in that was not accepted, in seconds.
 const SIGN_IN_WAIT: u64 = 60;
@@ -63,7 +66,7 @@ impl Pace {
             .and_then(|left| left.to_std().ok());
         // A clock that was set back must not stop delivery for longer than any rule says.
         left.unwrap_or_default()
-            .min(Duration::from_secs(2 * LONGEST))
+            .min(Duration::from_secs(2 * LONGEST_ASKED))
     }
 
     /// Takes in what became of an attempt.
@@ -103,7 +106,7 @@ fn wait_after(stop: &Stop, failures: u32, chance: f64) -> Duration {
     match (stop.trouble, stop.retry_after) {
         (Trouble::SignIn, _) => Duration::from_secs(SIGN_IN_WAIT),
         (_, Some(asked)) => asked
-            .min(Duration::from_secs(LONGEST))
+            .min(Duration::from_secs(LONGEST_ASKED))
             .mul_f64(1.0 + 0.2 * chance),
         (_, None) => {
             let doubled = 1 << failures.saturating_sub(1).min(16);

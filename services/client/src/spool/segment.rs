@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::aside::Entry;
-use super::flush::Addressee;
 use super::record::{Item, Record};
+use super::service::Addressee;
 use crate::files;
 
 /// The lines of one segment; a line that is dealt with is gone.

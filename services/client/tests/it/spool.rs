@@ -172,6 +172,7 @@ fn records_for_another_service_stay() {
     assert_eq!(machine.flush().status.code(), Some(0));
     assert_eq!(double.stored(), ["mine"]);
     assert_eq!(machine.spooled().len(), 1);
+    assert!(machine.status().contains("1 of them for another service"));
 }
 
 #[test]
@@ -261,4 +262,33 @@ fn files_are_for_their_owner_alone() {
     let mode = |path| fs::metadata(path).expect("exists").permissions().mode() & 0o777;
     assert_eq!(mode(machine.spool_dir()), 0o700);
     assert_eq!(mode(machine.spool_dir().join("open.ndjson")), 0o600);
+}
+
+#[test]
+fn what_an_older_service_did_not_know_is_sent_again_to_a_newer_one() {
+    let double = Double::start();
+    {
+        let mut inner = double.inner.lock().expect("whole");
+        inner.refused = vec!["e1".to_owned()];
+        inner.refusal = "unsupported_kind";
+    }
+    let machine = Machine::new(&double.url);
+    machine.spool_bytes(line("e1").as_bytes());
+    machine.flush();
+    machine.spool_bytes(line("e2").as_bytes());
+    machine.flush();
+    assert_eq!(
+        double.count("/v1/events"),
+        2,
+        "the same version is not asked again"
+    );
+    {
+        let mut inner = double.inner.lock().expect("whole");
+        inner.refused.clear();
+        inner.version = "0.10.0";
+    }
+    machine.spool_bytes(line("e3").as_bytes());
+    assert_eq!(machine.flush().status.code(), Some(0));
+    assert_eq!(double.stored(), ["e1", "e2", "e3"]);
+    assert!(machine.status().contains("Set aside: 0"));
 }

@@ -239,6 +239,10 @@ pub struct Inner {
     pub repeated: usize,
     /// Event ids that are refused for good.
     pub refused: Vec<String>,
+    /// The code with which they are refused.
+    pub refusal: &'static str,
+    /// The version that answers name.
+    pub version: &'static str,
     /// The largest body that is taken.
     pub max_body: Option<usize>,
     /// The text of the context.
@@ -256,6 +260,8 @@ impl Double {
     pub fn start() -> Self {
         let inner = Arc::new(Mutex::new(Inner {
             context: "# [app] recent context".to_owned(),
+            refusal: "invalid_field",
+            version: "0.1.0",
             ..Inner::default()
         }));
         let listener = std::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)));
@@ -400,7 +406,7 @@ fn events(inner: &mut Inner, body: &[u8]) -> Response {
         if inner.refused.contains(&id) {
             status = StatusCode::MULTI_STATUS;
             answers.push(
-                json!({"event_id": id, "status": "refused", "code": "invalid_field",
+                json!({"event_id": id, "status": "refused", "code": inner.refusal,
                 "pointer": "/body/title", "detail": "at most 400", "retry": false}),
             );
         } else if inner.stored.contains_key(&id) {
@@ -411,7 +417,7 @@ fn events(inner: &mut Inner, body: &[u8]) -> Response {
             answers.push(json!({"event_id": id, "status": "stored", "id": "1"}));
         }
     }
-    let headers = [("Cairn-Service", "0.1.0")];
+    let headers = [("Cairn-Service", inner.version)];
     (status, headers, axum::Json(json!({"items": answers}))).into_response()
 }
 

@@ -1,0 +1,92 @@
+//! What a flush needs of the world: for whom it is, who takes its requests, how it can end.
+
+use std::time::Duration;
+
+use cairn_wire::events::BatchAnswer;
+use serde::{Deserialize, Serialize};
+
+use super::record::Record;
+
+/// For whom a flush is.
+#[derive(Clone, Debug)]
+pub struct Addressee {
+    /// The service's address.
+    pub service: String,
+    /// The tenant, where the client knows it.
+    pub tenant: Option<String>,
+    /// This machine.
+    pub machine: String,
+}
+
+impl Addressee {
+    /// Whether a record was written for this service and tenant.
+    #[must_use]
+    pub fn is_for(&self, record: &Record) -> bool {
+        let service = record
+            .service
+            .as_ref()
+            .is_none_or(|service| *service == self.service);
+        let tenant = record.tenant.as_ref().zip(self.tenant.as_ref());
+        service && tenant.is_none_or(|(theirs, ours)| theirs == ours)
+    }
+}
+
+/// What came back for a request.
+#[derive(Clone, Debug)]
+pub enum Delivery {
+    /// The service answered for its items.
+    Answered {
+        /// What became of each.
+        answer: BatchAnswer,
+        /// The service's version.
+        version: Option<String>,
+    },
+    /// The request is too large.
+    TooLarge,
+    /// The service cannot read the request; sending it again is of no use.
+    Unreadable(String),
+    /// Nothing was taken, and the rest of the spool would fare no better just now.
+    Stopped(Stop),
+}
+
+/// Why a flush ended before its work was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The kind of trouble.
+    pub trouble: Trouble,
+    /// The trouble in words.
+    pub why: String,
+    /// How long the service asks to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// Kinds of trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trouble {
+    /// The credential is missing, unknown or not enough.
+    SignIn,
+    /// The service asks to wait.
+    Busy,
+    /// There is no answer, or none that can be used.
+    Away,
+}
+
+/// Takes requests of events.
+pub trait Service {
+    /// Sends the body of a request.
+    async fn send(&self, body: Vec<u8>) -> Delivery;
+}
+
+/// What became of a flush.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Records that the service has.
+    pub sent: usize,
+    /// Records that were set aside.
+    pub set_aside: usize,
+    /// Why it ended early, if it did.
+    pub stop: Option<Stop>,
+    /// The service's version.
+    pub version: Option<String>,
+}
