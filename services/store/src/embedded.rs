@@ -113,6 +113,8 @@ impl EmbeddedError {
 /// process, however that ends.
 pub struct EmbeddedPostgres {
     postgres: Postgres,
+    folders: Folders,
+    /// The socket's folder as it stands in addresses.
     socket: String,
     /// Held, so that no other server uses the folder.
     _lock: File,
@@ -135,6 +137,7 @@ impl EmbeddedPostgres {
         let postgres = start_postgres(&folders, &programs, &runner, &socket).await?;
         let embedded = Self {
             postgres,
+            folders,
             socket,
             _lock: lock,
         };
@@ -163,6 +166,7 @@ impl EmbeddedPostgres {
     /// Ends all connections and stops Postgres; returns once it has ended.
     pub async fn stop(self) {
         self.postgres.stop().await;
+        self.folders.clear_socket();
     }
 
     async fn create_database(&self) -> Result<(), EmbeddedError> {

@@ -184,7 +184,12 @@ async fn a_data_folder_too_deep_for_a_socket_works() {
     let server = start(&data).await;
     write_one(&server.superuser_url(), "create table written as select 1").await;
     assert_eq!(count(&server.superuser_url()).await, 1);
+    let url = server.superuser_url();
+    let (_, socket) = url.split_once("?host=").expect("a socket");
+    let socket = Path::new(socket);
+    assert!(socket.is_dir() && !socket.starts_with(root.path()), "{url}");
     server.stop().await;
+    assert!(!socket.exists(), "nothing is left outside the data folder");
 }
 
 /// A server in a process of its own.

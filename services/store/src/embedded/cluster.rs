@@ -96,6 +96,12 @@ impl Folders {
         String::from_utf8_lossy(&log[start..]).into_owned()
     }
 
+    /// Takes away the folder of the socket once nothing is in it any more: it may stand outside
+    /// the data folder. One that is left behind does no harm.
+    pub(super) fn clear_socket(&self) {
+        let _ = fs::remove_dir(&self.socket);
+    }
+
     fn remove_notes(&self) -> Result<(), EmbeddedError> {
         let socket = format!(".s.PGSQL.{}", super::PORT);
         for path in [
