@@ -97,6 +97,7 @@ fn draw_below(rng: &mut impl Rng, bound: usize) -> usize {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "any key will do here")]
 mod tests {
     use super::*;
 
