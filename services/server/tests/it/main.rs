@@ -1,5 +1,10 @@
 //! The service as its callers see it: real HTTP, real Postgres as `cairn_app`, real Redis.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests of real time, with real servers whose addresses the environment names"
+)]
+
 mod support;
 
 mod authz_coverage;
