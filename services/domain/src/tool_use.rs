@@ -26,6 +26,13 @@ impl Evidence {
             text: cut(text, Bound::Bytes(limits::TEXT_BYTES)),
         }
     }
+
+    /// The same text as the cut form of a longer one, which its client measured before cutting.
+    /// A size below the text's own is no such measure and changes nothing.
+    #[must_use]
+    pub fn cut_from(self, bytes: i64, sha256: [u8; 32]) -> Self {
+        if bytes > self.bytes { Self { bytes, sha256, ..self } } else { self }
+    }
 }
 
 /// A tool use as it is about to be stored.
@@ -48,6 +55,13 @@ pub struct ToolUseDraft {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_that_cut_says_what_it_cut_from() {
+        let kept = Evidence::of("abc…[cut 97 bytes]");
+        assert_eq!(kept.clone().cut_from(100, [7; 32]).bytes, 100);
+        assert_eq!(kept.clone().cut_from(3, [7; 32]), kept);
+    }
 
     #[test]
     fn digest_and_size_are_of_the_text_before_the_cut() {

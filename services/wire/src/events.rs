@@ -119,6 +119,10 @@ struct ToolUse {
     output: String,
     failed: Option<bool>,
     files: Vec<String>,
+    input_bytes: Option<i64>,
+    output_bytes: Option<i64>,
+    input_sha256: Option<String>,
+    output_sha256: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -294,11 +298,32 @@ fn parse_tool_use(body: ToolUse) -> Result<EventBody, Rejection> {
             body.host_tool_use_id,
             limits::HOST_ID_BYTES,
         )?,
-        input: Evidence::of(&bounds::clean(body.input)),
-        output: Evidence::of(&bounds::clean(body.output)),
+        input: evidence(body.input, body.input_bytes, body.input_sha256.as_deref()),
+        output: evidence(body.output, body.output_bytes, body.output_sha256.as_deref()),
         failed: body.failed,
         files: bounds::paths("/body/files", body.files, Oversize::Cut)?.0,
     }))
+}
+
+/// One side of a tool call; a client that cut it says how long it was and its digest then.
+fn evidence(text: String, bytes: Option<i64>, sha256: Option<&str>) -> Evidence {
+    let kept = Evidence::of(&bounds::clean(text));
+    match (bytes, sha256.and_then(parse_digest)) {
+        (Some(bytes), Some(sha256)) => kept.cut_from(bytes, sha256),
+        _ => kept,
+    }
+}
+
+fn parse_digest(hex: &str) -> Option<[u8; 32]> {
+    let mut digest = [0; 32];
+    let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+    if pairs.len() != digest.len() || !rest.is_empty() {
+        return None;
+    }
+    for (byte, pair) in digest.iter_mut().zip(pairs) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(digest)
 }
 
 fn parse_work_entry(
