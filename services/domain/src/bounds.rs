@@ -3,8 +3,11 @@
 //! Every cut falls on a character border, leaves a mark that says how much is missing, and stays
 //! within the limit with the mark included.
 
+use std::borrow::Cow;
+
 use crate::Rejection;
 use crate::limits;
+use crate::wrapper_tags::strip;
 
 /// What happens to a text over its limit (contract 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +59,9 @@ pub fn est_tokens(text: &str) -> usize {
     ascii.div_ceil(4) + (units(text) - ascii)
 }
 
-/// A text that capture may cut, cleaned of NUL.
+/// A text that capture may cut, without NUL and without what must never be kept: private passages,
+/// and what hosts and Cairn itself put into a conversation. Clients take those out before; not
+/// every client is ours.
 ///
 /// # Errors
 /// `invalid_field` at `pointer` if it is too long and may not be cut.
@@ -66,7 +71,10 @@ pub fn text(
     bound: Bound,
     oversize: Oversize,
 ) -> Result<String, Rejection> {
-    let value = clean(value);
+    let value = match strip(&value) {
+        Cow::Borrowed(_) => clean(value),
+        Cow::Owned(stripped) => clean(stripped),
+    };
     if bound.holds(&value) {
         return Ok(value);
     }

@@ -78,7 +78,10 @@ pub fn next_string(json: &str, from: usize) -> Option<std::ops::Range<usize>> {
     let start = from + bytes.get(from..)?.iter().position(|b| *b == b'"')?;
     let mut at = start + 1;
     loop {
-        at += bytes.get(at..)?.iter().position(|b| matches!(b, b'"' | b'\\'))?;
+        at += bytes
+            .get(at..)?
+            .iter()
+            .position(|b| matches!(b, b'"' | b'\\'))?;
         if bytes[at] == b'"' {
             return Some(start..at + 1);
         }

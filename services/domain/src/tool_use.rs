@@ -31,7 +31,15 @@ impl Evidence {
     /// A size below the text's own is no such measure and changes nothing.
     #[must_use]
     pub fn cut_from(self, bytes: i64, sha256: [u8; 32]) -> Self {
-        if bytes > self.bytes { Self { bytes, sha256, ..self } } else { self }
+        if bytes > self.bytes {
+            Self {
+                bytes,
+                sha256,
+                ..self
+            }
+        } else {
+            self
+        }
     }
 }
 

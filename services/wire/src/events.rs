@@ -11,6 +11,7 @@ use cairn_domain::limits;
 use cairn_domain::project::ProjectKey;
 use cairn_domain::tool_use::{Evidence, ToolUseDraft};
 use cairn_domain::work_state::WorkEntryDraft;
+use cairn_domain::wrapper_tags::strip_json;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -280,14 +281,12 @@ fn parse_body(
 }
 
 fn parse_prompt(body: Prompt) -> Result<EventBody, Rejection> {
-    let text = body
-        .text
-        .filter(|text| !body.private && !text.trim().is_empty());
     let bound = Bound::Bytes(limits::PROMPT_BYTES);
+    let text = body.text.filter(|_| !body.private);
     let text = text.map(|text| bounds::text("/body/text", text, bound, Oversize::Cut));
-    Ok(EventBody::Prompt {
-        text: text.transpose()?,
-    })
+    // What is empty without its private passages was wholly private.
+    let text = text.transpose()?.filter(|text| !text.trim().is_empty());
+    Ok(EventBody::Prompt { text })
 }
 
 fn parse_tool_use(body: ToolUse) -> Result<EventBody, Rejection> {
@@ -299,7 +298,11 @@ fn parse_tool_use(body: ToolUse) -> Result<EventBody, Rejection> {
             limits::HOST_ID_BYTES,
         )?,
         input: evidence(body.input, body.input_bytes, body.input_sha256.as_deref()),
-        output: evidence(body.output, body.output_bytes, body.output_sha256.as_deref()),
+        output: evidence(
+            body.output,
+            body.output_bytes,
+            body.output_sha256.as_deref(),
+        ),
         failed: body.failed,
         files: bounds::paths("/body/files", body.files, Oversize::Cut)?.0,
     }))
@@ -307,7 +310,7 @@ fn parse_tool_use(body: ToolUse) -> Result<EventBody, Rejection> {
 
 /// One side of a tool call; a client that cut it says how long it was and its digest then.
 fn evidence(text: String, bytes: Option<i64>, sha256: Option<&str>) -> Evidence {
-    let kept = Evidence::of(&bounds::clean(text));
+    let kept = Evidence::of(&bounds::clean(strip_json(&text).into_owned()));
     match (bytes, sha256.and_then(parse_digest)) {
         (Some(bytes), Some(sha256)) => kept.cut_from(bytes, sha256),
         _ => kept,

@@ -252,6 +252,40 @@ async fn a_wholly_private_prompt_leaves_no_record() {
 }
 
 #[tokio::test]
+async fn c064_private_passages_are_taken_out_again_by_the_service() {
+    let app = TestApp::start().await;
+    let caller = app.owner().await;
+    let answer = caller
+        .events(vec![
+            item("prompt", json!({"text": "<private>hunter2</private>"})),
+            item(
+                "prompt",
+                json!({"text": "open <PRIVATE >hunter2</private> end"}),
+            ),
+            item(
+                "observation",
+                json!({"title": "t <private>hunter2", "facts": ["<private>hunter2"]}),
+            ),
+        ])
+        .await
+        .ok();
+    assert_eq!(ids(&answer), ["-", "P1", "1"]);
+    let asked = json!({"ids": ["P1", "1"]});
+    let text = caller.post("/v1/observations/batch", asked).await.text;
+    assert!(
+        text.contains("open  end") && !text.contains("hunter2"),
+        "{text}"
+    );
+    let mut admin = app.db.admin().await;
+    let stored: i64 =
+        sqlx::query_scalar("select count(*) from records r where r::text like '%hunter2%'")
+            .fetch_one(&mut admin)
+            .await
+            .expect("counted");
+    assert_eq!(stored, 0);
+}
+
+#[tokio::test]
 async fn gzip_and_zstd_bodies_are_read() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
