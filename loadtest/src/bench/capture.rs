@@ -2,7 +2,7 @@
 //! scripts for `pgbench`. So the raw limit runs the same SQL with the same values, and nothing
 //! has to be kept in step by hand.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::{Context, bail};
@@ -48,6 +48,35 @@ pub struct Fresh {
 #[must_use]
 pub fn mark(index: usize) -> String {
     format!("select '{MARK}{index}'")
+}
+
+/// Values that scripts bind by name, so that Postgres plans for pgbench as it does for the
+/// service: values in the text would be known to the planner, once and for ever.
+#[derive(Debug, Default)]
+pub struct Variables {
+    names: BTreeMap<String, String>,
+}
+
+/// Bytes up to which a value is bound: variables come on pgbench's command line.
+const BOUND_BYTES: usize = 2_000;
+
+impl Variables {
+    /// How a script names a value.
+    fn argument(&mut self, value: &str) -> String {
+        // pgbench takes no empty variable.
+        if value.is_empty() || value.len() > BOUND_BYTES {
+            return literal(value);
+        }
+        let next = format!("value_{}", self.names.len());
+        format!(":{}", self.names.entry(value.to_owned()).or_insert(next))
+    }
+
+    /// `name=value` of each.
+    pub fn definitions(&self) -> impl Iterator<Item = String> {
+        self.names
+            .iter()
+            .map(|(value, name)| format!("{name}={value}"))
+    }
 }
 
 /// The statements of each of `count` operations, in order.
@@ -123,7 +152,11 @@ fn closing_quote(text: &str) -> Option<usize> {
 
 /// A script that runs the statements as one client would, in the same transactions.
 #[must_use]
-pub fn script(statements: &[Statement], fresh: Option<&Fresh>) -> String {
+pub fn script(
+    statements: &[Statement],
+    fresh: Option<&Fresh>,
+    variables: &mut Variables,
+) -> String {
     let mut script = String::new();
     if let Some(fresh) = fresh {
         let _ = writeln!(script, "{}", new_event_ids(fresh.event_ids.len()));
@@ -145,7 +178,7 @@ pub fn script(statements: &[Statement], fresh: Option<&Fresh>) -> String {
             "commit" | "rollback" if !open => {}
             verb => {
                 open &= !matches!(verb, "commit") && !is_whole_rollback(&statement.text);
-                script.push_str(&render(statement, fresh));
+                script.push_str(&render(statement, fresh, variables));
             }
         }
     }
@@ -187,7 +220,7 @@ fn begin(text: &str) -> String {
     script
 }
 
-fn render(statement: &Statement, fresh: Option<&Fresh>) -> String {
+fn render(statement: &Statement, fresh: Option<&Fresh>, variables: &mut Variables) -> String {
     let mut text = String::new();
     let mut rest = statement.text.trim().trim_end_matches(';');
     while let Some(at) = rest.find('$') {
@@ -199,7 +232,7 @@ fn render(statement: &Statement, fresh: Option<&Fresh>) -> String {
             .ok()
             .and_then(|n| n.checked_sub(1));
         match index.and_then(|index| statement.values.get(index)) {
-            Some(value) => text.push_str(&argument(value.as_deref(), fresh)),
+            Some(value) => text.push_str(&argument(value.as_deref(), fresh, variables)),
             None => text.push_str(&rest[at..=at + digits]),
         }
         rest = &after[digits..];
@@ -211,7 +244,7 @@ fn render(statement: &Statement, fresh: Option<&Fresh>) -> String {
     text
 }
 
-fn argument(value: Option<&str>, fresh: Option<&Fresh>) -> String {
+fn argument(value: Option<&str>, fresh: Option<&Fresh>, variables: &mut Variables) -> String {
     let Some(value) = value else {
         return "null".to_owned();
     };
@@ -226,7 +259,7 @@ fn argument(value: Option<&str>, fresh: Option<&Fresh>) -> String {
             return run_up_to("position", fresh.positions.len());
         }
     }
-    literal(value)
+    variables.argument(value)
 }
 
 /// The `count` numbers up to the one that a variable holds.
@@ -255,13 +288,8 @@ fn array<T: ToString>(items: &[T]) -> String {
 /// A value as a literal. pgbench takes `:name` for a variable, even in quotes.
 fn literal(value: &str) -> String {
     let quoted = value.replace('\'', "''");
-    let names: HashMap<char, ()> = ('a'..='z')
-        .chain('A'..='Z')
-        .chain(['_'])
-        .map(|c| (c, ()))
-        .collect();
     let mut pairs = value.chars().zip(value.chars().skip(1));
-    if pairs.any(|(colon, next)| colon == ':' && (names.contains_key(&next) || !next.is_ascii())) {
+    if pairs.any(|(colon, next)| colon == ':' && !next.is_ascii_digit()) {
         return format!("E'{}'", quoted.replace('\\', "\\\\").replace(':', "\\x3a"));
     }
     format!("'{quoted}'")
@@ -294,13 +322,16 @@ mod tests {
     #[test]
     fn an_operation_becomes_a_script() {
         let operations = statements(LOG, 2).expect("reads");
+        let mut variables = Variables::default();
         assert_eq!(
-            script(&operations[0], None),
+            script(&operations[0], None, &mut variables),
             "begin;\nselect set_config('app.tenant', '3', true), \
              set_config('statement_timeout', '5000', true);\n\
-             select E'it''s name\\x3ax'::text from r where t = '3' and n is null;\nCOMMIT;\n"
+             select :value_0::text from r where t = :value_1 and n is null;\nCOMMIT;\n"
         );
-        assert_eq!(script(&operations[1], None), "select 1;\n");
+        assert_eq!(script(&operations[1], None, &mut variables), "select 1;\n");
+        let definitions: Vec<String> = variables.definitions().collect();
+        assert_eq!(definitions, ["value_1=3", "value_0=it's name:x"]);
         assert!(statements(LOG, 3).is_err(), "the third sent nothing");
     }
 
@@ -329,13 +360,13 @@ mod tests {
                 &["{a,b}", "{7,8}", "{9,10}"],
             ),
         ];
-        let script = script(&batch, Some(&fresh));
+        let script = script(&batch, Some(&fresh), &mut Variables::default());
         assert!(
             script.contains("as ids from generate_series(1, 2)\n\\gset\n"),
             "{script}"
         );
         assert!(
-            script.contains("n = n + '2' returning observation, position\n\\gset\n"),
+            script.contains("n = n + :value_0 returning observation, position\n\\gset\n"),
             "{script}"
         );
         assert!(
@@ -355,5 +386,6 @@ mod tests {
         );
         assert!(values("parameters: $1 = 'open").is_err());
         assert_eq!(literal("12:30 a\\b"), "'12:30 a\\b'");
+        assert_eq!(literal("it's a\\b:c"), "E'it''s a\\\\b\\x3ac'");
     }
 }

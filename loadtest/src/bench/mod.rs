@@ -21,7 +21,7 @@ use anyhow::{Context, bail};
 use crate::api::Api;
 use crate::output::{complain, grouped};
 use crate::process::{built, wait_for};
-use capture::Fresh;
+use capture::{Fresh, Variables};
 use corpus::Corpus;
 use measure::Rounds;
 use operation::{Call, Operation};
@@ -75,6 +75,19 @@ pub struct Machine {
     run_as: Option<String>,
 }
 
+impl Machine {
+    /// The same with paths that hold in any folder.
+    fn absolute(&self) -> anyhow::Result<Self> {
+        let path = |path: &PathBuf| std::path::absolute(path);
+        Ok(Self {
+            postgres_bin: path(&self.postgres_bin)?,
+            redis: path(&self.redis)?,
+            roles: path(&self.roles)?,
+            run_as: self.run_as.clone(),
+        })
+    }
+}
+
 /// Measures a scenario, prints its table and writes its figures.
 ///
 /// # Errors
@@ -84,7 +97,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let began = Instant::now();
-    let rig = Rig::start(&options.machine, built("cairn-server")?)?;
+    let rig = Rig::start(&options.machine.absolute()?, built("cairn-server")?)?;
     let api = Api::new(&rig.url, "")?;
     let keys = load::create_tenants(&rig)?;
     let mut corpus = Corpus::new(SEED);
@@ -98,8 +111,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     ));
 
     let operations = Arc::new(options.scenario.operations(&keys, &mut corpus));
-    let scripts = runtime.block_on(capture_scripts(&rig, &api, &operations))?;
-    let pgbench = Pgbench::new(rig.folder("pgbench")?, &scripts)?;
+    let (scripts, variables) = runtime.block_on(capture_scripts(&rig, &api, &operations))?;
+    let pgbench = Pgbench::new(rig.folder("pgbench")?, &scripts, variables)?;
     let rounds = interleave(options, &runtime, &rig, &api, &operations, &pgbench)?;
     report::write(options, &rounds)
 }
@@ -145,7 +158,7 @@ async fn capture_scripts(
     rig: &Rig,
     api: &Api,
     operations: &[Operation],
-) -> anyhow::Result<Vec<String>> {
+) -> anyhow::Result<(Vec<String>, Variables)> {
     // The first call of a caller also proves its key; that is kept for a while and not part of
     // every operation.
     for operation in operations {
@@ -174,10 +187,12 @@ async fn capture_scripts(
         bail!("Postgres' log does not come to its end");
     }
     let captured = capture::statements(&rig.postgres_log()?, operations.len())?;
-    let scripts = captured.iter().zip(&fresh);
-    Ok(scripts
-        .map(|(statements, fresh)| capture::script(statements, fresh.as_ref()))
-        .collect())
+    let mut variables = Variables::default();
+    let mut scripts = Vec::with_capacity(captured.len());
+    for (statements, fresh) in captured.iter().zip(&fresh) {
+        scripts.push(capture::script(statements, fresh.as_ref(), &mut variables));
+    }
+    Ok((scripts, variables))
 }
 
 /// Calls an operation; of a batch, notes what cannot be the same in another run.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use super::capture::Variables;
 use super::measure::Measure;
 use super::rig::Rig;
 use crate::process::output_of;
@@ -14,6 +15,7 @@ use crate::process::output_of;
 pub struct Pgbench {
     folder: PathBuf,
     scripts: Vec<PathBuf>,
+    variables: Variables,
 }
 
 impl Pgbench {
@@ -21,7 +23,7 @@ impl Pgbench {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn new(folder: PathBuf, scripts: &[String]) -> anyhow::Result<Self> {
+    pub fn new(folder: PathBuf, scripts: &[String], variables: Variables) -> anyhow::Result<Self> {
         let mut paths = Vec::with_capacity(scripts.len());
         for (index, script) in scripts.iter().enumerate() {
             let path = folder.join(format!("script-{index}.sql"));
@@ -31,6 +33,7 @@ impl Pgbench {
         Ok(Self {
             folder,
             scripts: paths,
+            variables,
         })
     }
 
@@ -54,6 +57,9 @@ impl Pgbench {
         command
             .args(["-T", &time.as_secs().to_string(), "--log-prefix"])
             .arg(&log);
+        for definition in self.variables.definitions() {
+            command.arg("-D").arg(definition);
+        }
         for script in &self.scripts {
             command.arg("-f").arg(script);
         }

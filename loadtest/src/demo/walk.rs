@@ -61,16 +61,11 @@ pub fn search(
 
     let dump = dump(service, &found)?;
     let (count, whole) = (found.len(), tokens(&dump));
+    let line = |what: &str, cost| say(&format!("{what:<32}{:>8} tokens", grouped(cost)));
+    line("The three steps together:", spent);
+    line(&format!("The {count} hits of step 1 in full:"), whole);
     say(&format!(
-        "The three steps together:      {:>7} tokens",
-        grouped(spent)
-    ));
-    say(&format!(
-        "The step 1 hits ({count}) in full: {:>7} tokens",
-        grouped(whole)
-    ));
-    say(&format!(
-        "The steps cost {} % of the dump.",
+        "The steps cost {} % of the hits in full.",
         percent(spent, whole)
     ));
     Ok(())
