@@ -40,10 +40,10 @@ pub struct Options {
     /// The scenario.
     scenario: Scenario,
     /// Seconds of each side in each round.
-    #[arg(long, default_value_t = 6)]
+    #[arg(long, default_value_t = 8)]
     seconds: u64,
     /// Rounds.
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = 5)]
     rounds: u64,
     /// Rows of the corpus.
     #[arg(long, default_value_t = 40_000)]
