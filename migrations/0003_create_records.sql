@@ -31,7 +31,8 @@ alter table records alter column tsv set compression lz4;
 
 create index records_context on records (tenant_id, project_id, kind, at desc, number desc);
 create index records_timeline on records (tenant_id, project_id, at, kind, number);
--- The pending list is flushed by maintenance, not by an unlucky writer; 4 MiB is its brake.
+-- The pending list is flushed by the server's maintenance, not by an unlucky writer; 4 MiB is its
+-- brake.
 create index records_words on records using gin (tenant_id, tsv)
   with (fastupdate = on, gin_pending_list_limit = 4096);
 

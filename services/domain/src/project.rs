@@ -66,6 +66,15 @@ pub struct Project {
     pub name: String,
 }
 
+/// A project with what was merged into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The project itself.
+    pub project: Project,
+    /// Itself and all that were merged into it, ascending by UUID.
+    pub members: Vec<ProjectId>,
+}
+
 /// The projects a read covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProjectSet {

@@ -216,7 +216,7 @@ const PLACES: [(&str, &[&str]); 5] = [
         "env::var",
         &[
             "services/client/src/config.rs",
-            "services/store/src/embedded/binaries.rs",
+            "services/server/src/config.rs",
             "loadtest/",
         ],
     ),

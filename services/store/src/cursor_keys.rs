@@ -15,6 +15,8 @@ use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
+use crate::hex::hex;
+
 /// Base64 as people produce it, with or without its padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -183,14 +185,6 @@ impl CursorKey {
             .expect("HKDF-SHA256 expands to 32 bytes");
         key
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes every write");
-        text
-    })
 }
 
 #[cfg(test)]

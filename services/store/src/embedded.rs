@@ -9,6 +9,7 @@ mod cluster;
 mod keys;
 mod process;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,8 +37,11 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct EmbeddedOptions {
     /// The data folder of the server; made if missing. The database takes a folder inside.
     pub data: PathBuf,
-    /// More folders with `initdb` and `postgres`, tried after those of the machine.
-    pub bin_dirs: Vec<PathBuf>,
+    /// The folder with `initdb` and `postgres` to use, before any other.
+    pub programs: Option<PathBuf>,
+    /// The search path of the machine, where they are looked for else, before the folders of
+    /// distributions.
+    pub search_path: OsString,
 }
 
 /// Why the private Postgres does not run. Each text is meant for the person who starts it.
@@ -130,7 +134,7 @@ impl EmbeddedPostgres {
         let runner = Runner::detect()?;
         let folders = Folders::prepare(&options.data, &runner)?;
         let lock = folders.lock()?;
-        let programs = binaries::find(&folders.postgres, &options.bin_dirs).await?;
+        let programs = binaries::find(&folders.postgres, &options).await?;
         cluster::end_orphan(&folders).await?;
         cluster::initialise(&folders, &programs, &runner).await?;
         let socket = folders.socket_text()?;

@@ -6,13 +6,16 @@ use sqlx::error::DatabaseError;
 /// Why a call of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Postgres is away, full, shutting down, or had to end one of two transactions that waited
-    /// for each other. The same call may work later.
+    /// Postgres is away, full or shutting down. The same call may work later.
     #[error("the store is not available")]
     Unavailable,
     /// The statement took too long.
     #[error("the store took too long")]
     Timeout,
+    /// Another transaction was quicker with the same rows. Nothing was written; the whole
+    /// transaction, begun anew, may work at once.
+    #[error("lost a race with another transaction")]
+    Raced,
     /// A rule of uniqueness forbids the write; the text names the rule.
     #[error("conflict with {0}")]
     Conflict(String),
@@ -38,7 +41,7 @@ impl StoreError {
     /// Whether the same call may work a little later.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Unavailable | Self::Timeout)
+        matches!(self, Self::Unavailable | Self::Timeout | Self::Raced)
     }
 
     pub(crate) fn inconsistent(
@@ -86,8 +89,10 @@ fn of_sqlstate(refusal: &dyn DatabaseError) -> Option<StoreError> {
             let rule = refusal.constraint().unwrap_or("a unique rule");
             Some(StoreError::Conflict(rule.to_owned()))
         }
-        // serialization_failure, deadlock_detected, admin and crash shutdown, starting up
-        "40001" | "40P01" | "57P01" | "57P02" | "57P03" => Some(StoreError::Unavailable),
+        // serialization_failure, deadlock_detected
+        "40001" | "40P01" => Some(StoreError::Raced),
+        // admin and crash shutdown, starting up
+        "57P01" | "57P02" | "57P03" => Some(StoreError::Unavailable),
         // connection exceptions, insufficient resources
         other if other.starts_with("08") || other.starts_with("53") => {
             Some(StoreError::Unavailable)

@@ -18,7 +18,7 @@ mod tenant_tx;
 pub use tenant_tx::TenantTx;
 
 mod system_tx;
-pub use system_tx::{Credential, SystemTx, TenantName};
+pub use system_tx::{Credential, FirstKey, SystemTx};
 
 pub mod context;
 pub mod credentials;
@@ -34,6 +34,7 @@ mod timeline;
 pub mod continuations;
 pub mod cursor_keys;
 pub mod embedded;
+mod hex;
 mod redis_link;
 
 #[cfg(feature = "test-util")]

@@ -2,7 +2,7 @@
 //! makes. They are made by their first event, in `events/`.
 
 use cairn_domain::ids::ProjectId;
-use cairn_domain::project::{Project, fold};
+use cairn_domain::project::{Family, Project, fold};
 use sqlx::FromRow;
 use uuid::Uuid;
 
@@ -34,15 +34,34 @@ impl From<ProjectRow> for Project {
     }
 }
 
+#[derive(FromRow)]
+struct FamilyRow {
+    #[sqlx(flatten)]
+    project: ProjectRow,
+    member_keys: Vec<i32>,
+    member_uids: Vec<Uuid>,
+}
+
+impl From<FamilyRow> for Family {
+    fn from(row: FamilyRow) -> Self {
+        let members = row.member_keys.into_iter().zip(row.member_uids);
+        Self {
+            project: row.project.into(),
+            members: members.map(|(key, uuid)| ProjectId { key, uuid }).collect(),
+        }
+    }
+}
+
 impl TenantTx {
-    /// The projects that `text` names: the one of this id; else the one of this key; else all of
-    /// this name, at most 20, by key. A merged project answers as the one it was merged into.
+    /// The projects that `text` names, each with what was merged into it: the one of this id;
+    /// else the one of this key; else all of this name, at most 20, by key. A merged project
+    /// answers as the one it was merged into.
     ///
     /// # Errors
     /// As any call of the store.
-    pub async fn find_projects(&mut self, text: &str) -> Result<Vec<Project>, StoreError> {
+    pub async fn find_projects(&mut self, text: &str) -> Result<Vec<Family>, StoreError> {
         let folded = fold(text);
-        let rows: Vec<ProjectRow> = sqlx::query_as(
+        let rows: Vec<FamilyRow> = sqlx::query_as(
             "with named as (
                select project_id, merged_into,
                  case when uid = $2 then 0 when key_folded = $3 then 1 else 2 end as rank
@@ -51,8 +70,14 @@ impl TenantTx {
              best as (
                select distinct coalesce(merged_into, project_id) as project_id
                from named where rank = (select min(rank) from named))
-             select p.project_id, p.uid, p.key, p.name
+             select p.project_id, p.uid, p.key, p.name, m.member_keys, m.member_uids
              from best join projects p on p.tenant_id = $1 and p.project_id = best.project_id
+             cross join lateral (
+               select array_agg(f.project_id order by f.uid) as member_keys,
+                 array_agg(f.uid order by f.uid) as member_uids
+               from projects f
+               where f.tenant_id = $1
+                 and (f.project_id = p.project_id or f.merged_into = p.project_id)) m
              order by p.key_folded limit $4",
         )
         .bind(self.tenant.key())
@@ -61,7 +86,7 @@ impl TenantTx {
         .bind(CANDIDATES)
         .fetch_all(&mut *self.tx)
         .await?;
-        Ok(rows.into_iter().map(Project::from).collect())
+        Ok(rows.into_iter().map(Family::from).collect())
     }
 
     /// The tenant's projects by name, without merged ones, at most 1,000.
@@ -81,7 +106,8 @@ impl TenantTx {
         Ok(rows.into_iter().map(Project::from).collect())
     }
 
-    /// A project and all that were merged into it, ascending by UUID; empty if there is none.
+    /// A project and all that were merged into it, ascending by UUID; empty if there is none. For
+    /// a project that is known already, as a credential's limit is.
     ///
     /// # Errors
     /// As any call of the store.

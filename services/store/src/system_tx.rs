@@ -1,11 +1,13 @@
-//! `SystemTx`: the closed list of calls across tenants, each an SQL function of `cairn_system`.
+//! `SystemTx`: the closed list of calls across tenants, each an SQL function of a role
+//! other than the server's.
 //!
 //! | call | who calls it |
 //! |---|---|
 //! | `find_credential` | the server's authentication, for each key it has not cached |
 //! | `create_tenant` | `admin tenant create`, and the first start of the embedded form |
 //! | `find_tenant` | the `admin` commands, which name a tenant |
-//! | `list_tenants` | the first start of the embedded form, to see whether there is one |
+//! | `has_credential` | the start of the embedded form, to see whether it is the first |
+//! | `clean_search_index` | the server's maintenance, every few seconds |
 //!
 //! Each row carries its tenant; from there on it is `TenantTx`.
 
@@ -47,19 +49,26 @@ pub struct Credential {
     pub project: Option<Project>,
     /// From when on it is worth nothing.
     pub expires_at: DateTime<Utc>,
+    /// When it was used last, to the hour; none if never.
+    pub last_used_at: Option<DateTime<Utc>>,
     /// Whether it was revoked.
     pub revoked: bool,
     /// Whether its member was removed.
     pub member_removed: bool,
 }
 
-/// A tenant and what people call it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TenantName {
-    /// The tenant.
-    pub id: TenantId,
-    /// Its name, unique in the service.
-    pub name: String,
+/// The key that a tenant's first owner enters with. Its secret is already gone; only the hash is
+/// here.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstKey<'a> {
+    /// 12 characters of `[a-z2-7]`, unique in the service.
+    pub key_id: &'a str,
+    /// SHA-256 of key id, NUL, secret.
+    pub secret_hash: [u8; 32],
+    /// What it carries.
+    pub scopes: Scopes,
+    /// From when on it is worth nothing.
+    pub expires_at: DateTime<Utc>,
 }
 
 impl SystemTx {
@@ -78,19 +87,27 @@ impl SystemTx {
         row.map(|row| row.read(key_id)).transpose()
     }
 
-    /// Makes a tenant with its first owner.
+    /// Makes a tenant with its first owner and the owner's first key, and writes both down in the
+    /// audit log.
     ///
     /// # Errors
-    /// `Conflict` if a tenant of this name exists.
+    /// `Conflict` if a tenant of this name exists, or the key id.
     pub async fn create_tenant(
         &mut self,
         name: &str,
         owner_handle: &str,
+        first: FirstKey<'_>,
+        now: DateTime<Utc>,
     ) -> Result<(TenantId, PrincipalId), StoreError> {
         let (tenant, uuid, key, principal): (i32, Uuid, i32, Uuid) =
-            sqlx::query_as("select * from system_create_tenant($1, $2)")
+            sqlx::query_as("select * from system_create_tenant($1, $2, $3, $4, $5, $6, $7)")
                 .bind(name)
                 .bind(owner_handle)
+                .bind(first.key_id)
+                .bind(first.secret_hash.as_slice())
+                .bind(first.scopes.names())
+                .bind(first.expires_at)
+                .bind(now)
                 .fetch_one(&mut *self.tx)
                 .await?;
         let owner = PrincipalId {
@@ -112,21 +129,28 @@ impl SystemTx {
         Ok(row.map(|(key, uuid)| verified(key, uuid)))
     }
 
-    /// The oldest tenants, at most `limit` (and never over 1,000).
+    /// Whether any key was ever made, by any tenant.
     ///
     /// # Errors
     /// As any call of the store.
-    pub async fn list_tenants(&mut self, limit: u32) -> Result<Vec<TenantName>, StoreError> {
-        let rows: Vec<(i32, Uuid, String)> =
-            sqlx::query_as("select * from system_list_tenants($1)")
-                .bind(i32::try_from(limit).unwrap_or(i32::MAX))
-                .fetch_all(&mut *self.tx)
-                .await?;
-        let named = |(key, uuid, name)| TenantName {
-            id: verified(key, uuid),
-            name,
-        };
-        Ok(rows.into_iter().map(named).collect())
+    pub async fn has_credential(&mut self) -> Result<bool, StoreError> {
+        let has = sqlx::query_scalar("select system_has_credential()")
+            .fetch_one(&mut *self.tx)
+            .await?;
+        Ok(has)
+    }
+
+    /// Puts new records into their places in the words index; until then each waits in a list
+    /// that every search reads, and that a writer empties when it gets too long. Gives the pages
+    /// that were emptied. May run in several replicas at once.
+    ///
+    /// # Errors
+    /// `Timeout` if there was too much; what was done stays done. As any call of the store.
+    pub async fn clean_search_index(&mut self) -> Result<i64, StoreError> {
+        let pages = sqlx::query_scalar("select system_clean_search_index()")
+            .fetch_one(&mut *self.tx)
+            .await?;
+        Ok(pages)
     }
 
     /// Makes what was written last.
@@ -163,6 +187,7 @@ struct CredentialRow {
     project_key: Option<String>,
     project_name: Option<String>,
     expires_at: DateTime<Utc>,
+    last_used_at: Option<DateTime<Utc>>,
     revoked: bool,
     member_removed: bool,
 }
@@ -206,6 +231,7 @@ impl CredentialRow {
             scopes: scopes.map_err(|_| odd("scopes"))?,
             project,
             expires_at: self.expires_at,
+            last_used_at: self.last_used_at,
             revoked: self.revoked,
             member_removed: self.member_removed,
         })

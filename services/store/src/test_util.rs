@@ -4,15 +4,16 @@
 //! The server is a throw-away one whose superuser address stands in `CAIRN_TEST_DATABASE_URL`.
 
 use cairn_domain::ids::{PrincipalId, TenantId};
-use cairn_domain::scope::Role;
-use chrono::{DateTime, Utc};
+use cairn_domain::scope::{Role, Scope};
+use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 use uuid::Uuid;
 
+use crate::hex::hex;
 use crate::migrate::{self, MIGRATIONS, ROLES, statement};
-use crate::{Store, StoreOptions};
+use crate::{FirstKey, Store, StoreOptions};
 
 /// Connections of one test's store.
 const POOL: u32 = 12;
@@ -114,7 +115,10 @@ pub fn moment() -> DateTime<Utc> {
 
 async fn twin(store: &Store, name: &str) -> Twin {
     let mut system = store.system("test.twin").await.expect("begin");
-    let (tenant, owner) = system.create_tenant(name, "ada").await.expect("a tenant");
+    let (tenant, owner) = system
+        .create_tenant(name, "ada", first_key(name), moment())
+        .await
+        .expect("a tenant");
     system.commit().await.expect("commit");
     let mut tx = store.tenant(tenant, "test.twin").await.expect("begin");
     let member = tx
@@ -126,6 +130,17 @@ async fn twin(store: &Store, name: &str) -> Twin {
         tenant,
         owner,
         member,
+    }
+}
+
+/// A first key of an owner, which nobody holds: the id is the one given.
+#[must_use]
+pub fn first_key(key_id: &str) -> FirstKey<'_> {
+    FirstKey {
+        key_id,
+        secret_hash: [4; 32],
+        scopes: Scope::ALL.into_iter().collect(),
+        expires_at: moment() + TimeDelta::days(90),
     }
 }
 
@@ -188,8 +203,7 @@ fn template_name() -> String {
         digest.update(&migration.checksum);
     }
     let digest: [u8; 32] = digest.finalize().into();
-    let hex: String = digest[..8].iter().map(|b| format!("{b:02x}")).collect();
-    format!("cairn_template_{hex}")
+    format!("cairn_template_{}", hex(&digest[..8]))
 }
 
 async fn run(server: &PgConnectOptions, sql: String) {

@@ -224,7 +224,7 @@ async fn fill(db: &TestDb) {
         ];
         record(&db.store, &twin, twin.owner, &events).await;
         let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-        tx.delete_record(ids(&["2"])[0], twin.owner, false, minute(1))
+        tx.delete_record(ids(&["2"])[0], &reader(twin.owner), false, minute(1))
             .await
             .expect("deleted");
         let key_id = format!("key{}", twin.tenant.key());

@@ -138,10 +138,12 @@ async fn a_merged_project_answers_as_its_target_and_raises_its_revision() {
             std::slice::from_ref(&target)
         );
     }
-    let family = tx.get_project_family(target.id).await.expect("family");
+    let family = &target.members;
     assert_eq!(family.len(), 2);
     assert!(family[0].uuid < family[1].uuid);
-    assert_eq!(tx.list_projects().await.expect("list"), [target]);
+    let known = tx.get_project_family(target.project.id).await;
+    assert_eq!(known.expect("family"), *family);
+    assert_eq!(tx.list_projects().await.expect("list"), [target.project]);
     tx.commit().await.expect("commit");
 
     record(
@@ -172,9 +174,11 @@ async fn c059_two_repositories_of_one_name_are_two_projects() {
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let named = tx.find_projects("WEB").await.expect("find");
     assert_eq!(named.len(), 2);
-    let one = tx.find_projects(&named[0].key).await.expect("find");
+    let one = tx.find_projects(&named[0].project.key).await.expect("find");
     assert_eq!(one, named[..1]);
-    let one = tx.find_projects(&named[1].id.uuid.to_string()).await;
+    let one = tx
+        .find_projects(&named[1].project.id.uuid.to_string())
+        .await;
     assert_eq!(one.expect("find"), named[1..]);
 }
 
@@ -205,7 +209,7 @@ async fn context(
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let mut projects: Vec<ProjectId> = Vec::new();
     for name in names {
-        projects.push(tx.find_projects(name).await.expect("find")[0].id);
+        projects.push(tx.find_projects(name).await.expect("find")[0].project.id);
     }
     tx.context(&projects, &reader(who), pick)
         .await

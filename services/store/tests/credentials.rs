@@ -5,7 +5,7 @@ mod support;
 use cairn_domain::scope::{Role, Scope};
 use cairn_store::StoreError;
 use cairn_store::credentials::KeyOwner;
-use cairn_store::test_util::TestDb;
+use cairn_store::test_util::{TestDb, first_key, moment};
 use support::*;
 
 #[tokio::test]
@@ -14,7 +14,12 @@ async fn a_key_is_found_across_tenants_with_whose_it_is() {
     let twin = db.twins.1;
     record(&db.store, &twin, twin.owner, &[observation("x")]).await;
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    let project = tx.find_projects("my-app").await.expect("find").remove(0);
+    let project = tx
+        .find_projects("my-app")
+        .await
+        .expect("find")
+        .remove(0)
+        .project;
     let mut new = credential("abcdefgh2345", twin.member);
     new.project = Some(project.id);
     tx.insert_credential(&new).await.expect("a key");
@@ -99,7 +104,13 @@ async fn revoking_is_for_good_and_removal_shows() {
             .expect("lines");
     assert_eq!(
         actions,
-        ["tenant.create", "member.add", "key.create", "key.revoke"]
+        [
+            "tenant.create",
+            "key.create",
+            "member.add",
+            "key.create",
+            "key.revoke"
+        ]
     );
 }
 
@@ -115,6 +126,9 @@ async fn last_use_is_kept_to_the_hour() {
     let mut system = db.store.system("test").await.expect("begin");
     let found = system.find_credential("abcdefgh2345").await;
     let key = found.expect("find").expect("there").credential;
+    let mut system = db.store.system("test").await.expect("begin");
+    let found = system.find_credential("abcdefgh2345").await;
+    assert_eq!(found.expect("find").expect("there").last_used_at, None);
     for (used, kept) in [(90, 60), (61, 60), (10, 60), (125, 120)] {
         let start = minute(0).timestamp() / 3_600 * 3_600;
         let hour = |minutes: i64| {
@@ -124,12 +138,53 @@ async fn last_use_is_kept_to_the_hour() {
         tx.touch_credential(key, hour(used)).await.expect("touched");
         tx.commit().await.expect("commit");
         let last: chrono::DateTime<chrono::Utc> =
-            sqlx::query_scalar("select last_used_at from credentials")
+            sqlx::query_scalar("select last_used_at from credentials where uid = $1")
+                .bind(key)
                 .fetch_one(&mut db.admin().await)
                 .await
                 .expect("a time");
         assert_eq!(last, hour(kept));
+        let found = system.find_credential("abcdefgh2345").await;
+        let found = found.expect("find").expect("there");
+        assert_eq!(found.last_used_at, Some(hour(kept)));
     }
+}
+
+#[tokio::test]
+async fn a_tenant_comes_with_a_key_or_not_at_all() {
+    let db = TestDb::new().await;
+    let mut system = db.store.system("test").await.expect("begin");
+    assert!(system.has_credential().await.expect("answered"));
+    // The id of a key that exists.
+    let taken = system
+        .create_tenant("third", "eve", first_key("acme"), moment())
+        .await;
+    assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
+    let mut system = db.store.system("test").await.expect("begin");
+    assert_eq!(system.find_tenant("third").await.expect("find"), None);
+
+    let (tenant, owner) = system
+        .create_tenant("third", "eve", first_key("thirdfirst"), moment())
+        .await
+        .expect("a tenant");
+    let found = system.find_credential("thirdfirst").await;
+    let found = found.expect("find").expect("there");
+    assert_eq!((found.tenant, found.principal), (tenant, owner));
+    assert_eq!(found.role, Some(Role::Owner));
+    assert_eq!(found.scopes.names(), first_key("").scopes.names());
+    assert_eq!(found.secret_hash, first_key("").secret_hash);
+    assert_eq!(found.expires_at, first_key("").expires_at);
+}
+
+#[tokio::test]
+async fn before_the_first_tenant_there_is_no_credential() {
+    let db = TestDb::new().await;
+    sqlx::query("delete from credentials")
+        .execute(&mut db.admin().await)
+        .await
+        .expect("emptied");
+    let mut system = db.store.system("test").await.expect("begin");
+    assert!(!system.has_credential().await.expect("answered"));
 }
 
 #[tokio::test]
@@ -137,7 +192,9 @@ async fn a_name_is_one_tenants_and_a_handle_one_members() {
     let db = TestDb::new().await;
     let twin = db.twins.0;
     let mut system = db.store.system("test").await.expect("begin");
-    let taken = system.create_tenant("acme", "eve").await;
+    let taken = system
+        .create_tenant("acme", "eve", first_key("other"), moment())
+        .await;
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
     let mut system = db.store.system("test").await.expect("begin");
     assert_eq!(
@@ -145,8 +202,6 @@ async fn a_name_is_one_tenants_and_a_handle_one_members() {
         Some(twin.tenant)
     );
     assert_eq!(system.find_tenant("nobody").await.expect("find"), None);
-    let listed = system.list_tenants(1).await.expect("list");
-    assert_eq!((listed.len(), listed[0].name.as_str()), (1, "acme"));
 
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     assert_eq!(tx.find_member("ada").await.expect("find"), Some(twin.owner));

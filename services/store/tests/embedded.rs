@@ -32,9 +32,11 @@ fn folder() -> TempDir {
 }
 
 fn options(data: &Path) -> EmbeddedOptions {
+    let named = std::env::var_os("CAIRN_PG_BIN").filter(|value| !value.is_empty());
     EmbeddedOptions {
         data: data.to_owned(),
-        bin_dirs: Vec::new(),
+        programs: named.map(PathBuf::from),
+        search_path: std::env::var_os("PATH").unwrap_or_default(),
     }
 }
 
@@ -92,6 +94,23 @@ async fn what_was_written_is_there_after_a_restart() {
     let server = start(data.path()).await;
     assert_eq!(count(&server.superuser_url()).await, 1);
     server.stop().await;
+}
+
+#[tokio::test]
+async fn programs_that_are_named_count_before_those_of_the_machine() {
+    let data = folder();
+    let empty = folder();
+    let named = EmbeddedOptions {
+        programs: Some(empty.path().to_owned()),
+        ..options(data.path())
+    };
+    // Whatever the machine has, a folder that was named and holds nothing is no reason to take it.
+    match EmbeddedPostgres::start(named).await.err() {
+        Some(EmbeddedError::NoPostgres(why)) => {
+            assert!(why.contains(&empty.path().display().to_string()), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]

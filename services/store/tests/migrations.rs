@@ -2,7 +2,7 @@
 
 mod support;
 
-use cairn_store::test_util::TestDb;
+use cairn_store::test_util::{TestDb, first_key, moment};
 use cairn_store::{Store, StoreOptions};
 use sqlx::{AssertSqlSafe, PgConnection};
 use support::*;
@@ -45,7 +45,10 @@ async fn a_database_owner_without_superuser_prepares_and_migrates() {
     .await
     .expect("the server starts");
     let mut system = store.system("test").await.expect("begin");
-    system.create_tenant("acme", "ada").await.expect("a tenant");
+    system
+        .create_tenant("acme", "ada", first_key("acmefirst"), moment())
+        .await
+        .expect("a tenant");
     system.commit().await.expect("commit");
     store.close().await;
     run(&mut admin, &format!("drop database {own} with (force)")).await;

@@ -122,8 +122,8 @@ async fn nothing_outside_the_readers_projects_is_seen() {
     ];
     record(&db.store, &twin, twin.owner, &events).await;
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    let a = tx.find_projects("a").await.expect("find")[0].id;
-    let b = tx.find_projects("b").await.expect("find")[0].id;
+    let a = tx.find_projects("a").await.expect("find")[0].project.id;
+    let b = tx.find_projects("b").await.expect("find")[0].project.id;
     for (projects, sees) in [
         (vec![a], vec!["1"]),
         (vec![a, b], vec!["1", "2"]),
@@ -197,7 +197,9 @@ async fn deleting_follows_who_may_and_says_so() {
         ("P1", twin.owner, false, Deleted::Done),
     ] {
         let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-        let deleted = tx.delete_record(ids(&[id])[0], by, admin, minute(1)).await;
+        let deleted = tx
+            .delete_record(ids(&[id])[0], &reader(by), admin, minute(1))
+            .await;
         assert_eq!(deleted.expect("answered"), outcome, "{id} {admin}");
         tx.commit().await.expect("commit");
     }
@@ -218,13 +220,55 @@ async fn deleting_follows_who_may_and_says_so() {
 }
 
 #[tokio::test]
+async fn nothing_outside_the_readers_projects_is_deleted_or_confirmed() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let events = [
+        in_project("a", observation("one")),
+        in_project("b", observation("two")),
+        in_project("b", observation("three")),
+    ];
+    record(&db.store, &twin, twin.owner, &events).await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let mut of = Vec::new();
+    for name in ["a", "b"] {
+        let family = tx.find_projects(name).await.expect("find").remove(0);
+        of.push(reader_of(twin.owner, &family.members));
+    }
+    let nowhere = reader_of(twin.owner, &[]);
+    for (id, reader, outcome) in [
+        ("2", &of[0], Deleted::NotFound),
+        ("2", &nowhere, Deleted::NotFound),
+        ("2", &of[1], Deleted::Done),
+        // Gone: those confined elsewhere learn nothing of that either.
+        ("2", &of[0], Deleted::NotFound),
+        ("2", &nowhere, Deleted::NotFound),
+        ("2", &of[1], Deleted::Done),
+        ("1", &of[0], Deleted::Done),
+    ] {
+        for admin in [false, true] {
+            let deleted = tx
+                .delete_record(ids(&[id])[0], reader, admin, minute(1))
+                .await;
+            assert_eq!(deleted.expect("answered"), outcome, "{id} {admin}");
+        }
+    }
+    tx.commit().await.expect("commit");
+    let left: Vec<i64> = sqlx::query_scalar("select number from records")
+        .fetch_all(&mut db.admin().await)
+        .await
+        .expect("numbers");
+    assert_eq!(left, [3]);
+}
+
+#[tokio::test]
 async fn c022_c023_a_deleted_record_is_in_no_search_and_its_words_may_come_again() {
     let db = TestDb::new().await;
     let twin = db.twins.0;
     record(&db.store, &twin, twin.owner, &[observation("use pgvector")]).await;
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let reader = reader(twin.owner);
-    tx.delete_record(ids(&["1"])[0], twin.owner, false, minute(1))
+    tx.delete_record(ids(&["1"])[0], &reader, false, minute(1))
         .await
         .expect("deleted");
     let query = terms("pgvector");
@@ -259,7 +303,7 @@ async fn the_context_revision_is_raised_by_what_the_context_shows_alone() {
     }
     for (id, raises) in [("1", true), ("P1", false)] {
         let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-        tx.delete_record(ids(&[id])[0], twin.owner, false, minute(1))
+        tx.delete_record(ids(&[id])[0], &reader(twin.owner), false, minute(1))
             .await
             .expect("deleted");
         tx.commit().await.expect("commit");

@@ -150,7 +150,7 @@ async fn c038_each_project_finds_its_own_records_whatever_its_name() {
     for name in names {
         let projects = tx.find_projects(name).await.expect("find");
         assert_eq!(projects.len(), 1, "{name}");
-        let reader = reader_of(twin.owner, &[projects[0].id]);
+        let reader = reader_of(twin.owner, &projects[0].members);
         let rows = tx.search_index(&terms("alpha"), &reader, 20).await;
         let rows = rows.expect("search");
         assert_eq!(rows.len(), 1);

@@ -55,6 +55,38 @@ async fn both_branches_of_the_function_look_words_up_in_the_index() {
 }
 
 #[tokio::test]
+async fn the_pending_lists_of_the_words_index_are_emptied_on_request() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    record(&db.store, &twin, twin.owner, &[observation("waiting")]).await;
+    let mut admin = db.admin().await;
+    let clean = |db: &TestDb| {
+        let store = db.store.clone();
+        async move {
+            let mut system = store.system("test").await.expect("begin");
+            let pages = system.clean_search_index().await.expect("cleaned");
+            system.commit().await.expect("commit");
+            pages
+        }
+    };
+    assert!(clean(&db).await > 0);
+    assert_eq!(clean(&db).await, 0);
+    let others: i64 = sqlx::query_scalar(
+        "select coalesce(sum(gin_clean_pending_list(indexrelid)), 0)::bigint from pg_index
+         join pg_class c on c.oid = indexrelid join pg_am a on a.oid = c.relam
+         where a.amname = 'gin' and c.relkind = 'i'",
+    )
+    .fetch_one(&mut admin)
+    .await
+    .expect("pages");
+    assert_eq!(others, 0, "no list is left out");
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let query = cairn_domain::text::terms("waiting");
+    let found = tx.search_index(&query, &reader(twin.owner), 20).await;
+    assert_eq!(found.expect("search").len(), 1);
+}
+
+#[tokio::test]
 async fn the_function_plans_each_call_anew() {
     let db = TestDb::new().await;
     let settings: Vec<String> = sqlx::query_scalar(

@@ -176,7 +176,9 @@ async fn writes_change_nothing_of_the_other_tenant() {
         }]
     );
     for id in ids(&["3", "S1", "P1"]) {
-        let deleted = tx.delete_record(id, me.owner, true, minute(1)).await;
+        let deleted = tx
+            .delete_record(id, &reader(me.owner), true, minute(1))
+            .await;
         assert_eq!(deleted.expect("answered"), Deleted::NotFound);
     }
     tx.insert_member("zoe", None, Role::Reader, minute(1))
@@ -253,7 +255,12 @@ async fn fill(db: &TestDb) -> (Twin, Other) {
     tx.insert_credential(&credential("umbrakey", twin.owner))
         .await
         .expect("a key");
-    let project = tx.find_projects("umbra").await.expect("find").remove(0);
+    let project = tx
+        .find_projects("umbra")
+        .await
+        .expect("find")
+        .remove(0)
+        .project;
     tx.commit().await.expect("commit");
     let mut admin = db.admin().await;
     let session = scalar(
@@ -265,7 +272,7 @@ async fn fill(db: &TestDb) -> (Twin, Other) {
     .await;
     let key = scalar(
         &mut admin,
-        "select uid from credentials where tenant_id = $1",
+        "select uid from credentials where tenant_id = $1 and key_id = 'umbrakey'",
         &twin,
     )
     .await;

@@ -1,10 +1,11 @@
 //! Which Postgres to run: the search for its programs, and the versions that may be used.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
-use super::EmbeddedError;
+use super::{EmbeddedError, EmbeddedOptions};
 
 /// The oldest major version that the migrations are tested with.
 const OLDEST_MAJOR: u32 = 15;
@@ -19,13 +20,15 @@ pub(super) struct Programs {
     major: u32,
 }
 
-/// Finds the Postgres for a database folder, which may not exist yet: the one named by
-/// `CAIRN_PG_BIN`, else of those found the first whose version fits the data.
-pub(super) async fn find(folder: &Path, more: &[PathBuf]) -> Result<Programs, EmbeddedError> {
+/// Finds the Postgres for a database folder, which may not exist yet: the one that the options
+/// name, else of those found the first whose version fits the data.
+pub(super) async fn find(
+    folder: &Path,
+    options: &EmbeddedOptions,
+) -> Result<Programs, EmbeddedError> {
     let data = data_major(folder);
-    if let Some(named) = variable("CAIRN_PG_BIN") {
-        let named = PathBuf::from(named);
-        let programs = programs_in(&named).await.ok_or_else(|| {
+    if let Some(named) = &options.programs {
+        let programs = programs_in(named).await.ok_or_else(|| {
             let named = named.display();
             EmbeddedError::NoPostgres(format!(
                 "CAIRN_PG_BIN={named} holds no initdb and postgres that run"
@@ -34,7 +37,7 @@ pub(super) async fn find(folder: &Path, more: &[PathBuf]) -> Result<Programs, Em
         return check(programs, data, folder);
     }
     let mut seen = Vec::new();
-    for candidate in candidates(more) {
+    for candidate in candidates(&options.search_path) {
         if let Some(programs) = programs_in(&candidate).await {
             if fits(programs.major, data) {
                 return Ok(programs);
@@ -95,18 +98,15 @@ fn data_major(folder: &Path) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Folders that may hold the programs: of the search path, of distributions (newest first), of
-/// the caller.
-fn candidates(more: &[PathBuf]) -> Vec<PathBuf> {
-    let path = variable("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path)
+/// Folders that may hold the programs: of the search path, then of distributions, newest first.
+fn candidates(search_path: &OsStr) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = std::env::split_paths(search_path)
         // Distributions link single programs; their siblings stand beside the real file.
         .filter_map(|folder| folder.join("postgres").canonicalize().ok())
         .filter_map(|file| file.parent().map(Path::to_owned))
         .collect();
     folders.extend(versioned("/usr/lib/postgresql", "", "bin"));
     folders.extend(versioned("/usr", "pgsql-", "bin"));
-    folders.extend_from_slice(more);
     folders
 }
 
@@ -147,14 +147,6 @@ fn parse_major(text: &str) -> Option<u32> {
     let (_, version) = text.split_once("(PostgreSQL) ")?;
     let end = version.find(|c: char| !c.is_ascii_digit())?;
     version[..end].parse().ok()
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "which programs this machine has is asked here only"
-)]
-fn variable(name: &str) -> Option<std::ffi::OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]

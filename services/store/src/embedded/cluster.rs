@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::binaries::Programs;
 use super::process::{Owner, Runner};
 use super::{EmbeddedError, POLL};
+use crate::hex::hex;
 
 /// The longest path of a socket, without its final zero.
 const SOCKET_BYTES: usize = 107;
@@ -165,8 +166,7 @@ fn socket_folder(data: &Path) -> PathBuf {
         return folder;
     }
     let digest = Sha256::digest(data.as_os_str().as_bytes());
-    let name: String = digest[..8].iter().map(|b| format!("{b:02x}")).collect();
-    Path::new("/tmp").join(format!("cairn-{name}"))
+    Path::new("/tmp").join(format!("cairn-{}", hex(&digest[..8])))
 }
 
 /// Makes a folder closed to others, unless it is there; those above it get the usual rights.

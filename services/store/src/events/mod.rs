@@ -15,16 +15,13 @@ mod work_entries;
 use std::collections::HashMap;
 
 use cairn_domain::event::{EventDraft, Origin};
-use cairn_domain::ids::{PrincipalId, ProjectId};
+use cairn_domain::ids::PrincipalId;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::{StoreError, TenantTx};
 use ledger::Known;
 use plan::Plan;
-
-/// How often a batch starts over because another one stored some of its events meanwhile.
-const ATTEMPTS: usize = 5;
 
 /// Events of one request, by one author.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +43,6 @@ pub struct Recorded {
     pub outcomes: Vec<EventOutcome>,
     /// The last position taken, if any was.
     pub position: Option<i64>,
-    /// Projects whose context changed.
-    pub touched: Vec<ProjectId>,
 }
 
 /// What became of one event.
@@ -101,36 +96,17 @@ impl TenantTx {
     /// use of the same id. The jobs that turns leave are queued with the events.
     ///
     /// # Errors
-    /// `Unavailable` if other batches kept storing the same events; as any call of the store.
+    /// `Raced` if another batch stored some of the same events meanwhile: numbers taken for them
+    /// go back when the transaction is dropped, and a new one finds them stored. As any call of
+    /// the store.
     pub async fn record_events(&mut self, batch: &EventBatch<'_>) -> Result<Recorded, StoreError> {
-        for _ in 0..ATTEMPTS {
-            let known = self.find_known_events(batch.events).await?;
-            let fresh = fresh(batch.events, &known);
-            if fresh.is_empty() {
-                return Ok(recorded(batch, &known, &HashMap::new(), None, Vec::new()));
-            }
-            sqlx::query("savepoint batch")
-                .execute(&mut *self.tx)
-                .await?;
-            if let Some((plan, touched)) = self.store_fresh(batch, &fresh).await? {
-                sqlx::query("release savepoint batch")
-                    .execute(&mut *self.tx)
-                    .await?;
-                let stored = plan.ids();
-                return Ok(recorded(
-                    batch,
-                    &known,
-                    &stored,
-                    plan.last_position(),
-                    touched,
-                ));
-            }
-            // Numbers and sessions taken for events that turned out not to be new go back.
-            sqlx::query("rollback to savepoint batch")
-                .execute(&mut *self.tx)
-                .await?;
+        let known = self.find_known_events(batch.events).await?;
+        let fresh = fresh(batch.events, &known);
+        if fresh.is_empty() {
+            return Ok(recorded(batch, &known, &HashMap::new(), None));
         }
-        Err(StoreError::Unavailable)
+        let plan = self.store_fresh(batch, &fresh).await?;
+        Ok(recorded(batch, &known, &plan.ids(), plan.last_position()))
     }
 
     /// What became of events, in the order asked; another author's id reads as unknown.
@@ -156,27 +132,26 @@ impl TenantTx {
         Ok(ids.iter().map(checked).collect())
     }
 
-    /// Stores events that no ledger row was seen for. `None` if another batch was quicker with
-    /// one of them.
+    /// Stores events that no ledger row was seen for.
     async fn store_fresh(
         &mut self,
         batch: &EventBatch<'_>,
         fresh: &[&EventDraft],
-    ) -> Result<Option<(Plan, Vec<ProjectId>)>, StoreError> {
+    ) -> Result<Plan, StoreError> {
         let projects = self.open_projects(fresh).await?;
         let sessions = self.open_sessions(batch, fresh, &projects).await?;
         let mut plan = Plan::of(fresh, projects, sessions, batch.arrived_at);
         self.take_numbers(&mut plan).await?;
         if !self.append_ledger(batch, fresh, &plan).await? {
-            return Ok(None);
+            return Err(StoreError::Raced);
         }
         self.insert_records(batch, fresh, &plan).await?;
         self.insert_tool_uses(batch, fresh, &plan).await?;
         self.append_work_entries(batch, fresh, &plan).await?;
         self.save_sessions(&plan.sessions).await?;
-        let touched = self.save_projects(&plan).await?;
+        self.save_projects(&plan).await?;
         self.enqueue_all(&plan.jobs).await?;
-        Ok(Some((plan, touched)))
+        Ok(plan)
     }
 
     /// Takes numbers and positions from the counters, as late as can be: their rows stay locked
@@ -232,7 +207,6 @@ fn recorded(
     known: &HashMap<Uuid, Known>,
     stored: &HashMap<Uuid, Option<String>>,
     position: Option<i64>,
-    touched: Vec<ProjectId>,
 ) -> Recorded {
     let mut first: HashMap<Uuid, [u8; 16]> = HashMap::new();
     let mut outcome = |draft: &EventDraft| {
@@ -254,6 +228,5 @@ fn recorded(
     Recorded {
         outcomes: batch.events.iter().map(&mut outcome).collect(),
         position,
-        touched,
     }
 }

@@ -17,7 +17,7 @@ use crate::jobs::{JobKind, NewJob};
 pub(super) struct Plan {
     /// One for each fresh event, in order.
     pub items: Vec<Item>,
-    /// The sessions as the batch leaves them.
+    /// The sessions that the batch changes, as it leaves them.
     pub sessions: Vec<Session>,
     /// The jobs its turns leave.
     pub jobs: Vec<NewJob>,
@@ -87,12 +87,12 @@ impl Plan {
         mut sessions: Sessions,
         arrived_at: DateTime<Utc>,
     ) -> Self {
+        let before = sessions.clone();
         let mut items = Vec::with_capacity(fresh.len());
         let mut jobs = Vec::new();
         for draft in fresh {
             let folded = draft.project.folded();
-            // Every project and session of the batch was opened just before.
-            let project = projects.get(&folded).map_or(0, |project| project.key);
+            let project = projects.get(&folded).expect("opened just before").key;
             let session = draft
                 .session
                 .as_ref()
@@ -114,6 +114,7 @@ impl Plan {
             }
             items.push(item);
         }
+        sessions.retain(|at, session| before.get(at) != Some(session));
         Self {
             items,
             sessions: sessions.into_values().collect(),

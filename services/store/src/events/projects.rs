@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use cairn_domain::event::EventDraft;
-use cairn_domain::ids::ProjectId;
 use cairn_domain::project::{ProjectKey, fold};
 use sqlx::FromRow;
-use uuid::Uuid;
 
 use super::plan::Plan;
 use crate::{StoreError, TenantTx};
@@ -16,8 +14,6 @@ use crate::{StoreError, TenantTx};
 pub(super) struct OpenProject {
     #[sqlx(rename = "project_id")]
     pub key: i32,
-    #[sqlx(rename = "uid")]
-    uuid: Uuid,
     key_folded: String,
     merged_into: Option<i32>,
     /// None only for a project that this transaction made.
@@ -54,7 +50,7 @@ impl TenantTx {
     ) -> Result<OpenProjects, StoreError> {
         let keys: Vec<&str> = named.keys().map(String::as_str).collect();
         let rows: Vec<OpenProject> = sqlx::query_as(
-            "select project_id, uid, key_folded, merged_into, position from projects
+            "select project_id, key_folded, merged_into, position from projects
              where tenant_id = $1 and key_folded = any($2)",
         )
         .bind(self.tenant.key())
@@ -99,16 +95,13 @@ impl TenantTx {
 
     /// Gives new projects their positions and raises the context revision of those whose context
     /// changed, and of what they were merged into. Called with the tenant's counter held.
-    pub(super) async fn save_projects(
-        &mut self,
-        plan: &Plan,
-    ) -> Result<Vec<ProjectId>, StoreError> {
-        let changed: Vec<&OpenProject> = plan.changed_projects();
+    pub(super) async fn save_projects(&mut self, plan: &Plan) -> Result<(), StoreError> {
+        let changed = plan.changed_projects();
         let merged = changed.iter().filter_map(|project| project.merged_into);
         let raised: HashSet<i32> = changed.iter().map(|p| p.key).chain(merged).collect();
         let placed = plan.new_projects();
         if raised.is_empty() && placed.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let (new, positions): (Vec<i32>, Vec<i64>) = placed.into_iter().unzip();
         sqlx::query(
@@ -126,10 +119,6 @@ impl TenantTx {
         .bind(positions)
         .execute(&mut *self.tx)
         .await?;
-        let id = |project: &&OpenProject| ProjectId {
-            key: project.key,
-            uuid: project.uuid,
-        };
-        Ok(changed.iter().map(id).collect())
+        Ok(())
     }
 }

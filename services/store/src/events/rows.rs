@@ -299,7 +299,7 @@ fn face(placed: Placed<'_>) -> Option<Face<'_>> {
         EventBody::Observation(own) => Some(observation_face(own, placed)),
         EventBody::Summary(own) => Some(Face {
             title: own.request.clone(),
-            words: vector(&[
+            words: words(&[
                 (Weight::A, &own.request),
                 (Weight::B, &own.investigated),
                 (Weight::B, &own.learned),
@@ -311,7 +311,7 @@ fn face(placed: Placed<'_>) -> Option<Face<'_>> {
         }),
         EventBody::Prompt { text: Some(text) } => Some(Face {
             title: one_line_head(text),
-            words: vector(&[(Weight::B, text)]),
+            words: words(&[(Weight::B, text)]),
             ..bare(placed)
         }),
         _ => None,
@@ -335,9 +335,22 @@ fn observation_face<'a>(own: &ObservationDraft, placed: Placed<'a>) -> Face<'a> 
         concepts: concepts.join(","),
         read_tokens: own.read_tokens(),
         work_tokens: own.work_tokens,
-        words: vector(&texts),
+        words: words(&texts),
         placed,
     }
+}
+
+/// The words of a record, as they are searched.
+fn words(texts: &[(Weight, &str)]) -> Vector {
+    let words = vector(texts);
+    if words.dropped > 0 {
+        // The text itself is kept whole; only a search by its last words will not find it.
+        tracing::debug!(
+            dropped = words.dropped,
+            "a record has more words than are searched"
+        );
+    }
+    words
 }
 
 fn bare(placed: Placed<'_>) -> Face<'_> {
@@ -347,7 +360,7 @@ fn bare(placed: Placed<'_>) -> Face<'_> {
         concepts: String::new(),
         read_tokens: 0,
         work_tokens: 0,
-        words: vector(&[]),
+        words: words(&[]),
         placed,
     }
 }

@@ -1,8 +1,9 @@
-//! Sessions of a batch: made by their first event, locked while their turns are counted.
+//! Sessions of a batch: made by their first event, locked while their turns are counted. Records
+//! and work entries move no session, so what brings only those waits for none.
 
 use std::collections::BTreeMap;
 
-use cairn_domain::event::{EventDraft, SessionKey};
+use cairn_domain::event::{EventBody, EventDraft, SessionKey};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 use uuid::Uuid;
@@ -11,8 +12,8 @@ use super::EventBatch;
 use super::projects::OpenProjects;
 use crate::{StoreError, TenantTx};
 
-/// A session's row, locked, as it stands and as the batch leaves it.
-#[derive(Clone, Debug, FromRow)]
+/// A session's row as it stands and as the batch leaves it; locked if the batch may move it.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub(super) struct Session {
     #[sqlx(rename = "session_id")]
     pub id: i64,
@@ -35,32 +36,55 @@ pub(super) struct Session {
 /// A session by its project and its host's name for it.
 pub(super) type SessionAt = (i32, SessionKey);
 
+/// What a batch wants of a session.
+struct Wanted {
+    /// When it began, if this batch makes it.
+    started_at: DateTime<Utc>,
+    /// Whether an event of the batch may move it.
+    moves: bool,
+}
+
 /// The sessions of a batch.
 pub(super) type Sessions = BTreeMap<SessionAt, Session>;
 
+/// The columns of a [`Session`], which has the alias `s`. Named one by one: a statement of a
+/// running server must not change its result when a newer version adds a column.
+macro_rules! columns_of_s {
+    () => {
+        "s.session_id, s.uid, s.project_id, s.host, s.host_session_id, s.ended_at, s.end_reason,
+         s.source, s.model, s.prompt_count, s.tool_use_count, s.turn, s.turn_open, s.turn_private,
+         s.turn_tool_uses"
+    };
+}
+
 impl TenantTx {
-    /// Makes the sessions that are missing, locks all, and reads them.
+    /// Makes the sessions that are missing, locks those that may move, and reads all.
     pub(super) async fn open_sessions(
         &mut self,
         batch: &EventBatch<'_>,
         fresh: &[&EventDraft],
         projects: &OpenProjects,
     ) -> Result<Sessions, StoreError> {
-        let mut began: BTreeMap<SessionAt, DateTime<Utc>> = BTreeMap::new();
+        let mut wanted: BTreeMap<SessionAt, Wanted> = BTreeMap::new();
         for draft in fresh {
             let project = projects.get(&draft.project.folded());
             if let (Some(key), Some(project)) = (&draft.session, project) {
-                began.entry((project.key, key.clone())).or_insert(draft.at);
+                let at = (project.key, key.clone());
+                let first = wanted.entry(at).or_insert(Wanted {
+                    started_at: draft.at,
+                    moves: false,
+                });
+                first.moves |= may_move(&draft.body);
             }
         }
-        if began.is_empty() {
+        if wanted.is_empty() {
             return Ok(Sessions::new());
         }
-        let mut sessions = self.lock_sessions(&began).await?;
-        if sessions.len() < began.len() {
-            began.retain(|at, _| !sessions.contains_key(at));
-            self.insert_sessions(batch, &began).await?;
-            sessions.extend(self.lock_sessions(&began).await?);
+        let mut sessions = self.find_sessions(&wanted).await?;
+        if sessions.len() < wanted.len() {
+            wanted.retain(|at, _| !sessions.contains_key(at));
+            self.insert_sessions(batch, &wanted).await?;
+            sessions.extend(self.find_sessions(&wanted).await?);
         }
         Ok(sessions)
     }
@@ -68,10 +92,10 @@ impl TenantTx {
     async fn insert_sessions(
         &mut self,
         batch: &EventBatch<'_>,
-        began: &BTreeMap<SessionAt, DateTime<Utc>>,
+        missing: &BTreeMap<SessionAt, Wanted>,
     ) -> Result<(), StoreError> {
-        let (projects, hosts, ids) = columns(began);
-        let starts: Vec<DateTime<Utc>> = began.values().copied().collect();
+        let (projects, hosts, ids) = columns(missing);
+        let starts: Vec<DateTime<Utc>> = missing.values().map(|w| w.started_at).collect();
         sqlx::query(
             "insert into sessions
                (tenant_id, project_id, host, host_session_id, author_id, started_at)
@@ -92,26 +116,41 @@ impl TenantTx {
         Ok(())
     }
 
-    async fn lock_sessions(
+    /// Reads sessions; those that may move are locked first, in the order of the map, so that two
+    /// batches cannot lock each other out.
+    async fn find_sessions(
         &mut self,
-        wanted: &BTreeMap<SessionAt, DateTime<Utc>>,
+        wanted: &BTreeMap<SessionAt, Wanted>,
     ) -> Result<Sessions, StoreError> {
         let (projects, hosts, ids) = columns(wanted);
-        let rows: Vec<Session> = sqlx::query_as(
-            "select s.session_id, s.uid, s.project_id, s.host, s.host_session_id, s.ended_at,
-               s.end_reason, s.source, s.model, s.prompt_count, s.tool_use_count, s.turn,
-               s.turn_open, s.turn_private, s.turn_tool_uses
-             from unnest($2::int[], $3::text[], $4::text[])
-               with ordinality u (project_id, host, id, nth)
+        let moves: Vec<bool> = wanted.values().map(|w| w.moves).collect();
+        let rows: Vec<Session> = sqlx::query_as(concat!(
+            "with wanted as (
+               select * from unnest($2::int[], $3::text[], $4::text[], $5::bool[])
+                 with ordinality u (project_id, host, id, moves, nth)),
+             locked as (
+               select ",
+            columns_of_s!(),
+            " from wanted u
+               join sessions s on s.tenant_id = $1 and s.project_id = u.project_id
+                 and s.host = u.host and s.host_session_id = u.id
+               where u.moves
+               order by u.nth
+               for no key update of s)
+             select * from locked
+             union all
+             select ",
+            columns_of_s!(),
+            " from wanted u
              join sessions s on s.tenant_id = $1 and s.project_id = u.project_id
                and s.host = u.host and s.host_session_id = u.id
-             order by u.nth
-             for no key update of s",
-        )
+             where not u.moves",
+        ))
         .bind(self.tenant.key())
         .bind(projects)
         .bind(hosts)
         .bind(ids)
+        .bind(moves)
         .fetch_all(&mut *self.tx)
         .await?;
         let keyed = |row: Session| {
@@ -163,7 +202,19 @@ impl TenantTx {
     }
 }
 
-fn columns(sessions: &BTreeMap<SessionAt, DateTime<Utc>>) -> (Vec<i32>, Vec<&str>, Vec<&str>) {
+/// Whether an event of this kind may change its session's row; the plan follows just these.
+const fn may_move(body: &EventBody) -> bool {
+    match body {
+        EventBody::SessionStart { .. }
+        | EventBody::Prompt { .. }
+        | EventBody::ToolUse(_)
+        | EventBody::TurnEnd { .. }
+        | EventBody::SessionEnd { .. } => true,
+        EventBody::Observation(_) | EventBody::Summary(_) | EventBody::WorkEntry { .. } => false,
+    }
+}
+
+fn columns(sessions: &BTreeMap<SessionAt, Wanted>) -> (Vec<i32>, Vec<&str>, Vec<&str>) {
     let keys = sessions.keys();
     (
         keys.clone().map(|(project, _)| *project).collect(),

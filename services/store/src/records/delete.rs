@@ -1,7 +1,8 @@
 //! Deleting a record: its rows and what was derived from them go, a tombstone and the ledger's
 //! line stay.
 
-use cairn_domain::ids::{PrincipalId, RecordId, RecordKind};
+use cairn_domain::ids::{RecordId, RecordKind};
+use cairn_domain::project::{ProjectSet, Reader};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 use uuid::Uuid;
@@ -13,9 +14,9 @@ use crate::{StoreError, TenantTx};
 pub enum Deleted {
     /// The record is gone, now or since before.
     Done,
-    /// There is none of this id, or none that this principal may know of.
+    /// There is none of this id, or none that this reader may know of.
     NotFound,
-    /// It is another's, and the principal is no admin.
+    /// It is another's, and the reader is no admin.
     Forbidden,
 }
 
@@ -27,8 +28,11 @@ struct Target {
 }
 
 impl Target {
-    fn verdict(&self, by: PrincipalId, admin: bool, hidden: bool) -> Option<Deleted> {
-        if self.author_id == by.key {
+    /// Why not, if the reader may not delete it.
+    fn verdict(&self, reader: &Reader, admin: bool, hidden: bool) -> Option<Deleted> {
+        if !self.is_among(&reader.projects) {
+            Some(Deleted::NotFound)
+        } else if self.author_id == reader.principal.key {
             None
         } else if hidden {
             // Private to someone else looks like nothing at all, to an admin too.
@@ -39,26 +43,34 @@ impl Target {
             Some(Deleted::Forbidden)
         }
     }
+
+    fn is_among(&self, projects: &ProjectSet) -> bool {
+        match projects {
+            ProjectSet::All => true,
+            ProjectSet::Only(some) => some.iter().any(|project| project.key == self.project_id),
+        }
+    }
 }
 
 impl TenantTx {
-    /// Deletes a record for good: its author may, and an admin may what they can read. Deleting
-    /// again is `Done` too. The deletion takes a position, and its event id stays used.
+    /// Deletes a record for good: its author may, and an admin may what they can read, both in
+    /// the reader's projects alone. Deleting again is `Done` too. The deletion takes a position,
+    /// and its event id stays used.
     ///
     /// # Errors
     /// As any call of the store.
     pub async fn delete_record(
         &mut self,
         id: RecordId,
-        by: PrincipalId,
+        reader: &Reader,
         admin: bool,
         now: DateTime<Utc>,
     ) -> Result<Deleted, StoreError> {
         let Some(target) = self.lock_record(id).await? else {
-            return self.deleted_before(id, by, admin).await;
+            return self.deleted_before(id, reader, admin).await;
         };
         let hidden = target.private || self.is_kept_from_others(id).await?;
-        if let Some(verdict) = target.verdict(by, admin, hidden) {
+        if let Some(verdict) = target.verdict(reader, admin, hidden) {
             return Ok(verdict);
         }
         let position: i64 = sqlx::query_scalar(
@@ -107,7 +119,7 @@ impl TenantTx {
     async fn deleted_before(
         &mut self,
         id: RecordId,
-        by: PrincipalId,
+        reader: &Reader,
         admin: bool,
     ) -> Result<Deleted, StoreError> {
         let tombstone: Option<Target> = sqlx::query_as(
@@ -123,7 +135,7 @@ impl TenantTx {
             return Ok(Deleted::NotFound);
         };
         let hidden = target.private || self.is_kept_from_others(id).await?;
-        match target.verdict(by, admin, hidden) {
+        match target.verdict(reader, admin, hidden) {
             None => Ok(Deleted::Done),
             // To the others it is simply gone.
             Some(_) => Ok(Deleted::NotFound),

@@ -14,10 +14,10 @@ use cairn_domain::scope::Scope;
 use cairn_domain::summary::SummaryDraft;
 use cairn_domain::tool_use::{Evidence, ToolUseDraft};
 use cairn_domain::work_state::WorkEntryDraft;
-use cairn_store::Store;
 use cairn_store::credentials::{KeyOwner, NewCredential};
 use cairn_store::events::{EventBatch, EventOutcome, Recorded};
-use cairn_store::test_util::{Twin, moment};
+use cairn_store::test_util::{TestDb, Twin, moment};
+use cairn_store::{Store, StoreError};
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
@@ -173,6 +173,45 @@ pub async fn record(
         .expect("recorded");
     tx.commit().await.expect("commit");
     recorded
+}
+
+/// Records and commits; when another batch was quicker, begins anew as the server does.
+pub async fn record_after_races(
+    store: &Store,
+    twin: &Twin,
+    author: PrincipalId,
+    events: &[EventDraft],
+) -> Recorded {
+    loop {
+        let mut tx = store
+            .tenant(twin.tenant, "test.record")
+            .await
+            .expect("begin");
+        match tx.record_events(&batch(author, events)).await {
+            Err(StoreError::Raced) => {}
+            recorded => {
+                tx.commit().await.expect("commit");
+                return recorded.expect("recorded");
+            }
+        }
+    }
+}
+
+/// Resolves once a statement of somebody waits for a lock in this database.
+pub async fn wait_until_blocked(db: &TestDb) {
+    let mut admin = db.admin().await;
+    loop {
+        let waits: bool = sqlx::query_scalar(
+            "select exists (select from pg_stat_activity
+             where wait_event_type = 'Lock' and datname = current_database())",
+        )
+        .fetch_one(&mut admin)
+        .await
+        .expect("an answer");
+        if waits {
+            return;
+        }
+    }
 }
 
 /// Sees all projects of the tenant.
