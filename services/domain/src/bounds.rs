@@ -153,8 +153,8 @@ pub fn paths(
     let kept = values
         .into_iter()
         .take(limits::FILES)
-        .filter(|value| !value.trim().is_empty())
         .enumerate()
+        .filter(|(_, value)| !value.trim().is_empty())
         .map(|(index, value)| path(&format!("{pointer}/{index}"), value, oversize))
         .collect::<Result<_, _>>()?;
     Ok((kept, u32::try_from(left_out).unwrap_or(u32::MAX)))

@@ -141,7 +141,10 @@ pub enum EventBody {
     WorkEntry {
         /// What was appended.
         entry: WorkEntryDraft,
-        /// When its request was sent, by the writer's clock.
+        /// When it was made, by its machine's clock: not held to the service's, or a clock that
+        /// runs ahead would be corrected twice.
+        made_at: DateTime<Utc>,
+        /// When its request was sent, by the same clock.
         sent_at: DateTime<Utc>,
         /// The machine it was made on, as the client names it.
         machine: Option<String>,

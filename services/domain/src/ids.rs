@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use uuid::Uuid;
 
-use crate::Rejection;
+use crate::{Rejection, limits};
 
 /// A tenant that has been proven: it came from a verified credential or from a row read by a
 /// cross-tenant call of the store. It deliberately has no parser and no deserializer.
@@ -189,6 +189,29 @@ impl fmt::Display for ToolUseId {
     }
 }
 
+impl FromStr for ToolUseId {
+    type Err = Rejection;
+
+    /// Accepts `T118` and `118`, each with or without a leading `#`, in either case.
+    fn from_str(text: &str) -> Result<Self, Rejection> {
+        let bare = text.trim();
+        let bare = bare.strip_prefix('#').unwrap_or(bare);
+        let digits = bare.strip_prefix(['T', 't']).unwrap_or(bare);
+        let refuse = || Rejection::invalid_input("id", "an id like T118");
+        parse_number(digits).map(Self).ok_or_else(refuse)
+    }
+}
+
+/// Whether a text is a member's handle: `[a-z0-9][a-z0-9._-]{0,38}`.
+#[must_use]
+pub fn is_handle(text: &str) -> bool {
+    let is_first = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let is_other = |b: u8| is_first(b) || matches!(b, b'.' | b'_' | b'-');
+    text.len() <= limits::HANDLE_BYTES
+        && text.bytes().next().is_some_and(is_first)
+        && text.bytes().all(is_other)
+}
+
 /// A positive decimal number without sign or leading zero; `None` for anything else.
 fn parse_number(digits: &str) -> Option<i64> {
     let plain = !digits.is_empty()
@@ -212,6 +235,26 @@ mod tests {
                     .to_string(),
                 text
             );
+        }
+    }
+
+    #[test]
+    fn tool_use_ids_read_back_and_nothing_else_does() {
+        for text in ["T118", "118", "#t118"] {
+            assert_eq!(text.parse(), Ok(ToolUseId(118)), "{text}");
+        }
+        for text in ["", "T", "TT5", "T+5", "T0", "S7"] {
+            assert!(text.parse::<ToolUseId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn handles_are_plain() {
+        for text in ["lin", "a", "0x", "a.b_c-d"] {
+            assert!(is_handle(text), "{text}");
+        }
+        for text in ["", ".a", "Lin", "a b", "ä", &"a".repeat(40)] {
+            assert!(!is_handle(text), "{text}");
         }
     }
 

@@ -24,8 +24,6 @@ pub const PROMPT_BYTES: usize = 256 * 1024;
 pub const FACTS: usize = 50;
 /// One fact.
 pub const FACT_UNITS: usize = 2_000;
-/// Concepts of one observation: the mode has seven.
-pub const CONCEPTS: usize = 7;
 /// Files in one list of a record; the rest is counted.
 pub const FILES: usize = 200;
 /// One file path; a longer one is cut in its middle so that the file name stays.
@@ -70,6 +68,10 @@ pub const ROW_TITLE_BYTES: usize = 240;
 pub const ROW_TYPE_BYTES: usize = 64;
 /// The text of one detail.
 pub const DETAIL_BYTES: usize = 8 * 1024;
+/// Facts, and files of each kind, that a detail names; the rest is counted.
+pub const DETAIL_LISTED: usize = 12;
+/// Tool uses that a detail names; the rest is counted.
+pub const DETAIL_TOOL_USES: usize = 5;
 /// The text of one record from `get_observations`.
 pub const RECORD_PART_BYTES: usize = 6_000;
 /// The text of one answer of `get_observations`.
@@ -104,10 +106,17 @@ pub const CONTEXT_SUMMARIES: u32 = 10;
 /// Units a session-start hook may print in all: the host's limit, beyond which it shows a stub.
 pub const CONTEXT_UNITS: usize = 10_000;
 
-/// Tokens below which one project key names its search: terms of one record's index.
+/// Characters of one term of the search index; a longer one is not indexed.
 pub const TERM_CHARS: usize = 120;
 /// Words of a query that are searched.
 pub const QUERY_TERMS: usize = 32;
+
+/// Days until a key ends, by default.
+pub const KEY_DAYS: u32 = 90;
+/// Days that a key may last.
+pub const MAX_KEY_DAYS: u32 = 365;
+/// Unknown fields that an answer names; a hostile body has any number of them.
+pub const IGNORED_NAMES: usize = 100;
 
 /// Time a request may take.
 pub const REQUEST_TIME: Duration = Duration::from_secs(30);

@@ -3,7 +3,7 @@
 use unicode_normalization::UnicodeNormalization;
 
 use crate::Rejection;
-use crate::bounds::word;
+use crate::bounds::{clean, word};
 use crate::ids::ProjectId;
 use crate::limits;
 
@@ -43,10 +43,11 @@ impl ProjectKey {
     }
 }
 
-/// A key or a name as it is compared: NFC, lower case.
+/// A key or a name as it is compared: without NUL, NFC, lower case.
 #[must_use]
 pub fn fold(text: &str) -> String {
-    text.trim().nfc().collect::<String>().to_lowercase()
+    let text: String = clean(text.trim().to_owned()).nfc().collect();
+    text.to_lowercase()
 }
 
 fn default_name(key: &str) -> &str {
@@ -82,6 +83,17 @@ pub enum ProjectSet {
     All,
     /// These and no others; an empty set reads nothing.
     Only(Vec<ProjectId>),
+}
+
+impl ProjectSet {
+    /// Whether nothing is read at all.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        match self {
+            Self::All => false,
+            Self::Only(projects) => projects.is_empty(),
+        }
+    }
 }
 
 /// Whose eyes a read uses: private records are seen by their author alone, and nothing outside

@@ -9,6 +9,7 @@ use crate::Rejection;
 use crate::bounds::{clean, units};
 use crate::hlc::Hlc;
 use crate::limits;
+use crate::wrapper_tags::strip;
 
 /// An entry as it is about to be appended: within its limits.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +72,7 @@ fn field((key, value): (String, Value)) -> Result<(String, Value), Rejection> {
         return Err(Rejection::invalid_field("/fields", allowed));
     }
     let value = match value {
-        Value::String(text) => Value::String(clean(text)),
+        Value::String(text) => Value::String(clean(strip(&text).into_owned())),
         Value::Array(_) | Value::Object(_) => {
             let pointer = format!("/fields/{}", key.replace('~', "~0").replace('/', "~1"));
             return Err(Rejection::invalid_field(

@@ -1,19 +1,15 @@
 //! `cairn-server admin`: tenants, members and keys from the machine that runs the service.
 
 use anyhow::{Context, bail};
-use cairn_domain::ids::{PrincipalId, ProjectId, TenantId};
+use cairn_domain::ids::{ProjectId, TenantId, is_handle};
+use cairn_domain::limits;
 use cairn_domain::scope::{Role, Scope, Scopes};
-use cairn_store::Store;
 use cairn_store::credentials::{KeyOwner, NewCredential};
-use chrono::{DateTime, TimeDelta, Utc};
+use cairn_store::{FirstKey, Store, StoreError, SystemTx, TenantTx};
+use chrono::TimeDelta;
 
 use crate::app::Clock;
 use crate::auth::key::ApiKey;
-
-/// Days until a key ends, by default (contract 14.1).
-pub const DEFAULT_DAYS: u32 = 90;
-/// The longest a key may last.
-pub const MAX_DAYS: u32 = 365;
 
 /// Makes a tenant with its owner, and the owner's first key.
 ///
@@ -26,19 +22,37 @@ pub async fn create_tenant(
     owner: &str,
 ) -> anyhow::Result<ApiKey> {
     check_handle(owner)?;
-    if name.trim().is_empty() || name.len() > cairn_domain::limits::PROJECT_BYTES {
-        bail!(
-            "a tenant's name has 1 to {} bytes",
-            cairn_domain::limits::PROJECT_BYTES
-        );
+    if name.trim().is_empty() || name.len() > limits::PROJECT_BYTES {
+        bail!("a tenant's name has 1 to {} bytes", limits::PROJECT_BYTES);
     }
     let mut tx = store.system("admin.create_tenant").await?;
-    let (tenant, owner) = tx
-        .create_tenant(name, owner)
+    let key = insert_tenant(&mut tx, clock, name, owner)
         .await
         .with_context(|| format!("creating the tenant {name:?}: is the name taken?"))?;
     tx.commit().await?;
-    new_key(store, clock, tenant, owner, "first key").await
+    Ok(key)
+}
+
+/// Makes a tenant, its owner and the owner's first key within a transaction: all of them or, if
+/// it is not committed, nothing.
+///
+/// # Errors
+/// `Conflict` if the name is taken; as any call of the store.
+pub async fn insert_tenant(
+    tx: &mut SystemTx,
+    clock: &Clock,
+    name: &str,
+    owner: &str,
+) -> Result<ApiKey, StoreError> {
+    let (key, now) = (generate(), clock.now());
+    let first = FirstKey {
+        key_id: key.id(),
+        secret_hash: key.hash(),
+        scopes: Scope::ALL.into_iter().collect(),
+        expires_at: now + TimeDelta::days(i64::from(limits::KEY_DAYS)),
+    };
+    tx.create_tenant(name, owner, first, now).await?;
+    Ok(key)
 }
 
 /// Adds a member and makes a key for it.
@@ -59,8 +73,16 @@ pub async fn add_member(
         .insert_member(handle, None, role, clock.now())
         .await
         .with_context(|| format!("adding the member {handle:?}: is the handle taken?"))?;
+    let issue = Issue {
+        owner: KeyOwner::Member(member),
+        name: "first key",
+        scopes: Scope::ALL.into_iter().collect(),
+        project: None,
+        days: limits::KEY_DAYS,
+    };
+    let key = insert_key(&mut tx, clock, issue).await?;
     tx.commit().await?;
-    new_key(store, clock, tenant, member, "first key").await
+    Ok(key)
 }
 
 /// What a new key may do and for how long.
@@ -89,12 +111,12 @@ pub async fn create_key(
     tenant: &str,
     terms: &KeyTerms,
 ) -> anyhow::Result<ApiKey> {
-    let days = terms.days.unwrap_or(DEFAULT_DAYS);
-    if days == 0 || days > MAX_DAYS {
-        bail!("a key lasts 1 to {MAX_DAYS} days");
+    let days = terms.days.unwrap_or(limits::KEY_DAYS);
+    if days == 0 || days > limits::MAX_KEY_DAYS {
+        bail!("a key lasts 1 to {} days", limits::MAX_KEY_DAYS);
     }
     let tenant = find_tenant(store, tenant).await?;
-    let mut tx = store.tenant(tenant, "admin.find_owner").await?;
+    let mut tx = store.tenant(tenant, "admin.create_key").await?;
     let owner = match &terms.member {
         Some(handle) => {
             let member = tx.find_member(handle).await?;
@@ -104,13 +126,12 @@ pub async fn create_key(
     };
     let project = match &terms.project {
         Some(text) => match tx.find_projects(text).await?.as_slice() {
-            [project] => Some(project.id),
+            [family] => Some(family.project.id),
             [] => bail!("there is no project {text:?}"),
             _ => bail!("{text:?} fits several projects; use a key or an id"),
         },
         None => None,
     };
-    tx.commit().await?;
     let scopes = match terms.scopes.as_slice() {
         [] => Scope::ALL
             .into_iter()
@@ -118,20 +139,16 @@ pub async fn create_key(
             .collect(),
         some => some.iter().copied().collect(),
     };
-    let expires_at = clock.now() + TimeDelta::days(i64::from(days));
-    insert_key(
-        store,
-        clock,
-        tenant,
-        Issue {
-            owner,
-            name: &terms.name,
-            scopes,
-            project,
-            expires_at,
-        },
-    )
-    .await
+    let issue = Issue {
+        owner,
+        name: &terms.name,
+        scopes,
+        project,
+        days,
+    };
+    let key = insert_key(&mut tx, clock, issue).await?;
+    tx.commit().await?;
+    Ok(key)
 }
 
 /// Ends a key.
@@ -153,47 +170,20 @@ pub async fn revoke_key(
     Ok(())
 }
 
-/// A key with all that its member may do, for the default time.
-///
-/// # Errors
-/// If the store is unavailable.
-pub async fn new_key(
-    store: &Store,
-    clock: &Clock,
-    tenant: TenantId,
-    member: PrincipalId,
-    name: &str,
-) -> anyhow::Result<ApiKey> {
-    let issue = Issue {
-        owner: KeyOwner::Member(member),
-        name,
-        scopes: Scope::ALL.into_iter().collect(),
-        project: None,
-        expires_at: clock.now() + TimeDelta::days(i64::from(DEFAULT_DAYS)),
-    };
-    insert_key(store, clock, tenant, issue).await
-}
-
 struct Issue<'a> {
     owner: KeyOwner,
     name: &'a str,
     scopes: Scopes,
     project: Option<ProjectId>,
-    expires_at: DateTime<Utc>,
+    days: u32,
 }
 
 async fn insert_key(
-    store: &Store,
+    tx: &mut TenantTx,
     clock: &Clock,
-    tenant: TenantId,
     issue: Issue<'_>,
-) -> anyhow::Result<ApiKey> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "keys are drawn from the system's randomness"
-    )]
-    let key = ApiKey::generate(&mut rand::rng());
-    let mut tx = store.tenant(tenant, "admin.insert_key").await?;
+) -> Result<ApiKey, StoreError> {
+    let (key, now) = (generate(), clock.now());
     tx.insert_credential(&NewCredential {
         key_id: key.id(),
         secret_hash: key.hash(),
@@ -201,12 +191,19 @@ async fn insert_key(
         owner: issue.owner,
         scopes: issue.scopes,
         project: issue.project,
-        expires_at: issue.expires_at,
-        now: clock.now(),
+        expires_at: now + TimeDelta::days(i64::from(issue.days)),
+        now,
     })
     .await?;
-    tx.commit().await?;
     Ok(key)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "keys are drawn from the system's randomness"
+)]
+fn generate() -> ApiKey {
+    ApiKey::generate(&mut rand::rng())
 }
 
 async fn find_tenant(store: &Store, name: &str) -> anyhow::Result<TenantId> {
@@ -216,30 +213,9 @@ async fn find_tenant(store: &Store, name: &str) -> anyhow::Result<TenantId> {
     tenant.with_context(|| format!("there is no tenant {name:?}"))
 }
 
-/// `[a-z0-9][a-z0-9._-]{0,38}` (contract 1).
 fn check_handle(handle: &str) -> anyhow::Result<()> {
-    let first = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let rest = |b: u8| first(b) || matches!(b, b'.' | b'_' | b'-');
-    let is_handle = handle.len() <= cairn_domain::limits::HANDLE_BYTES
-        && handle.bytes().next().is_some_and(first)
-        && handle.bytes().all(rest);
-    if !is_handle {
+    if !is_handle(handle) {
         bail!("a handle is 1 to 39 of a-z 0-9 . _ -, the first a letter or digit: {handle:?}");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::check_handle;
-
-    #[test]
-    fn handles_are_plain() {
-        for handle in ["lin", "a", "0x", "a.b_c-d"] {
-            assert!(check_handle(handle).is_ok(), "{handle}");
-        }
-        for handle in ["", ".a", "Lin", "a b", "ä", &"a".repeat(40)] {
-            assert!(check_handle(handle).is_err(), "{handle}");
-        }
-    }
 }

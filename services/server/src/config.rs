@@ -4,6 +4,7 @@
 //! the start (contract 19). No other file reads the environment.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -48,6 +49,8 @@ pub enum Stores {
         data: Option<PathBuf>,
         /// A folder with Postgres' programs to use before any other.
         postgres: Option<PathBuf>,
+        /// The machine's search path, where they are looked for else.
+        search_path: OsString,
     },
     /// Replicas over a shared Postgres and Redis.
     Shared {
@@ -91,17 +94,14 @@ impl Config {
         let settings = config::Config::builder()
             .add_source(config::File::from_str(DEFAULTS, config::FileFormat::Toml))
             .add_source(config::File::new(FILE, config::FileFormat::Toml).required(false))
-            .add_source(environment)
-            .build()
-            .context("reading the settings")?;
-        let values = settings.try_deserialize::<HashMap<String, config::Value>>()?;
-        let text = |(name, value): (String, config::Value)| Some((name, value.into_string().ok()?));
-        Self::resolve(&values.into_iter().filter_map(text).collect())
+            .add_source(environment);
+        Self::resolve(&values(settings)?)
     }
 
     fn resolve(values: &HashMap<String, String>) -> anyhow::Result<Self> {
         let mut reader = Reader {
             values,
+            defaults: defaults()?,
             warnings: Vec::new(),
         };
         let listen = reader.required_as::<SocketAddr>("listen")?;
@@ -112,7 +112,7 @@ impl Config {
             bail!("CAIRN_PUBLIC_URL is required: how clients reach the service");
         }
         let door = reader.door(public_url.as_deref(), is_embedded)?;
-        let deadline = Duration::from_secs(reader.or_default("drain_seconds", 20));
+        let deadline = Duration::from_secs(reader.number("drain_seconds")?.into());
         // A lone process has no balancer to warn.
         let notice = if is_embedded {
             Duration::ZERO
@@ -121,37 +121,45 @@ impl Config {
         };
         Ok(Self {
             listen: if is_embedded {
-                on_loopback(listen)
+                reader.on_loopback(listen)
             } else {
                 listen
             },
             public_url,
             door,
             stores,
-            pool: reader.or_default("db_pool", 10),
+            pool: reader.number("db_pool")?,
             drain: Drain {
                 notice,
                 deadline: deadline - notice,
             },
-            log: reader.find("log").unwrap_or("info").to_owned(),
+            log: reader.find("log").unwrap_or_default().to_owned(),
             warnings: reader.warnings,
         })
     }
 }
 
+/// All settings of some sources, as text.
+fn values(
+    sources: config::ConfigBuilder<config::builder::DefaultState>,
+) -> anyhow::Result<HashMap<String, String>> {
+    let settings = sources.build().context("reading the settings")?;
+    let values = settings.try_deserialize::<HashMap<String, config::Value>>()?;
+    let text = |(name, value): (String, config::Value)| Some((name, value.into_string().ok()?));
+    Ok(values.into_iter().filter_map(text).collect())
+}
+
+fn defaults() -> anyhow::Result<HashMap<String, String>> {
+    let file = config::File::from_str(DEFAULTS, config::FileFormat::Toml);
+    values(config::Config::builder().add_source(file))
+}
+
 /// A balancer that checks every two seconds sees `/readyz` say no at least twice.
 const NOTICE: Duration = Duration::from_secs(5);
 
-fn on_loopback(listen: SocketAddr) -> SocketAddr {
-    if listen.ip().is_loopback() {
-        listen
-    } else {
-        SocketAddr::from(([127, 0, 0, 1], listen.port()))
-    }
-}
-
 struct Reader<'a> {
     values: &'a HashMap<String, String>,
+    defaults: HashMap<String, String>,
     warnings: Vec<String>,
 }
 
@@ -174,26 +182,63 @@ impl Reader<'_> {
             .with_context(|| format!("{setting} cannot be read: {value:?}"))
     }
 
-    fn or_default<T: FromStr>(&mut self, name: &str, default: T) -> T {
-        let Some(value) = self.find(name) else {
-            return default;
-        };
-        if let Ok(value) = value.parse() {
-            return value;
+    /// A positive number; one that cannot be read warns, and its default stands.
+    fn number(&mut self, name: &str) -> anyhow::Result<u32> {
+        let read = |text: &str| text.parse().ok().filter(|number| *number > 0);
+        if let Some(number) = self.find(name).and_then(read) {
+            return Ok(number);
         }
-        self.warnings.push(format!(
-            "{} cannot be read; its default stands",
-            setting(name)
-        ));
-        default
+        let default = self.defaults.get(name).cloned();
+        if self.find(name) != default.as_deref() {
+            self.warn(format!(
+                "{} cannot be read; its default stands",
+                setting(name)
+            ));
+        }
+        let default = default.as_deref().and_then(read);
+        default.with_context(|| format!("{} has no default", setting(name)))
+    }
+
+    fn flag(&mut self, name: &str, default: bool) -> bool {
+        match self.find(name).map(str::parse) {
+            None => default,
+            Some(Ok(flag)) => flag,
+            Some(Err(_)) => {
+                self.warn(format!(
+                    "{} is true or false; {default} stands",
+                    setting(name)
+                ));
+                default
+            }
+        }
+    }
+
+    fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    /// The embedded service is for this machine alone, whatever address is set.
+    fn on_loopback(&mut self, listen: SocketAddr) -> SocketAddr {
+        if listen.ip().is_loopback() {
+            return listen;
+        }
+        let default = self
+            .defaults
+            .get("listen")
+            .and_then(|text| text.parse().ok());
+        if default != Some(listen) {
+            self.warn("CAIRN_LISTEN: the embedded service listens on loopback alone".to_owned());
+        }
+        SocketAddr::from(([127, 0, 0, 1], listen.port()))
     }
 
     fn stores(&mut self) -> anyhow::Result<Stores> {
         let has_url = self.find("database_url").is_some() || self.find("redis_url").is_some();
-        if self.or_default("embedded", !has_url) {
+        if self.flag("embedded", !has_url) {
             return Ok(Stores::Embedded {
                 data: self.find("data").map(PathBuf::from),
                 postgres: self.find("pg_bin").map(PathBuf::from),
+                search_path: search_path(),
             });
         }
         let secret = |name: &str| {
@@ -248,6 +293,15 @@ impl Reader<'_> {
     }
 }
 
+/// Where programs are found: no setting of ours, so it has neither prefix nor default.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the settings are read in this file"
+)]
+fn search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_default()
+}
+
 fn setting(name: &str) -> String {
     format!("CAIRN_{}", name.to_uppercase())
 }
@@ -261,7 +315,7 @@ mod tests {
     use super::*;
 
     fn resolve(values: &[(&str, &str)]) -> anyhow::Result<Config> {
-        let mut all = HashMap::from([("listen".to_owned(), "0.0.0.0:8080".to_owned())]);
+        let mut all = defaults().expect("the defaults can be read");
         all.extend(
             values
                 .iter()
@@ -301,8 +355,10 @@ mod tests {
 
     #[test]
     fn a_bad_number_warns_and_a_bad_listener_stops() {
-        let config = resolve(&[("db_pool", "many")]).expect("starts");
-        assert_eq!((config.pool, config.warnings.len()), (10, 1));
+        for value in ["many", "0", "-1"] {
+            let config = resolve(&[("db_pool", value)]).expect("starts");
+            assert_eq!((config.pool, config.warnings.len()), (10, 1), "{value}");
+        }
         assert!(resolve(&[("listen", "everywhere")]).is_err());
         assert!(resolve(&[("public_url", "not a url")]).is_err());
     }
@@ -319,11 +375,17 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_file_can_be_read() {
-        let defaults = config::File::from_str(DEFAULTS, config::FileFormat::Toml);
-        config::Config::builder()
-            .add_source(defaults)
-            .build()
-            .expect("reads");
+    fn an_address_that_the_embedded_service_does_not_take_is_said() {
+        let config = resolve(&[("listen", "[2001:db8::1]:9000")]).expect("starts");
+        assert_eq!(
+            (config.listen.to_string().as_str(), config.warnings.len()),
+            ("127.0.0.1:9000", 1)
+        );
+        assert_eq!(
+            resolve(&[("listen", "[::1]:9000")])
+                .expect("starts")
+                .warnings,
+            [""; 0]
+        );
     }
 }

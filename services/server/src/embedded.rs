@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::Context;
-use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_store::{Store, StoreOptions};
 
 use crate::admin;
@@ -12,20 +11,18 @@ use crate::app::Clock;
 /// The tenant that the first start makes.
 const FIRST_TENANT: &str = "home";
 
-/// Makes a tenant, its owner and a key, if there is no tenant yet. Answers the key, which is
-/// shown once.
+/// Makes a tenant, its owner and a key in one step, if there is no key yet that could open the
+/// service. Answers the key, which is shown once.
 ///
 /// # Errors
 /// If the store is unavailable.
 pub async fn first_start(store: &Store, clock: &Clock) -> anyhow::Result<Option<String>> {
     let mut tx = store.system("embedded.first_start").await?;
-    if !tx.list_tenants(1).await?.is_empty() {
+    if tx.has_credential().await? {
         return Ok(None);
     }
-    let (tenant, owner): (TenantId, PrincipalId) =
-        tx.create_tenant(FIRST_TENANT, &owner_handle()).await?;
+    let key = admin::insert_tenant(&mut tx, clock, FIRST_TENANT, &owner_handle()).await?;
     tx.commit().await?;
-    let key = admin::new_key(store, clock, tenant, owner, "first key").await?;
     Ok(Some(key.reveal()))
 }
 

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use cairn_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
 use crate::http;
@@ -22,6 +24,12 @@ pub struct Drain {
     /// How long requests in flight may take after that.
     pub deadline: Duration,
 }
+
+/// How long connections to the database may take to close: whoever uses one after the deadline
+/// is given up.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+/// How often new records are moved to their places in the words index.
+const CLEAN_PERIOD: Duration = Duration::from_secs(2);
 
 /// Serves on `listener` until `shutdown` resolves, then drains.
 ///
@@ -38,6 +46,7 @@ pub async fn serve(
     let server = axum::serve(listener, router)
         .with_graceful_shutdown(stop_accepting.clone().cancelled_owned());
     let mut server = tokio::spawn(server.into_future());
+    let cleaning = AbortOnDropHandle::new(tokio::spawn(clean_search_index(app.store.clone())));
     tokio::select! {
         ended = &mut server => ended.context("the server task ended unasked")??,
         () = shutdown => {
@@ -53,9 +62,32 @@ pub async fn serve(
             }
         }
     }
-    app.store.close().await;
+    drop(cleaning);
+    if tokio::time::timeout(CLOSE_TIME, app.store.close())
+        .await
+        .is_err()
+    {
+        tracing::warn!("connections to the database were still in use");
+    }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Keeps the lists of new records short that every search has to read. A failure means only that
+/// they wait a little longer.
+async fn clean_search_index(store: Store) {
+    loop {
+        tokio::time::sleep(CLEAN_PERIOD).await;
+        let cleaned = async {
+            let mut tx = store.system("upkeep.clean_search_index").await?;
+            let pages = tx.clean_search_index().await?;
+            tx.commit().await.map(|()| pages)
+        };
+        match cleaned.await {
+            Ok(pages) => tracing::trace!(pages, "words index cleaned"),
+            Err(error) => tracing::debug!(%error, "words index not cleaned"),
+        }
+    }
 }
 
 /// Resolves at SIGTERM or SIGINT. A second signal ends the process at once.

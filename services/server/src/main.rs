@@ -176,12 +176,17 @@ async fn ended(postgres: Option<&EmbeddedPostgres>) {
 /// Opens the stores that the settings name.
 async fn open(config: &Config) -> anyhow::Result<(Store, Continuations, Option<EmbeddedPostgres>)> {
     match &config.stores {
-        Stores::Embedded { data, postgres } => {
+        Stores::Embedded {
+            data,
+            postgres,
+            search_path,
+        } => {
             let options = EmbeddedOptions {
                 data: data
                     .clone()
                     .map_or_else(embedded_postgres::default_data, Ok)?,
-                bin_dirs: postgres.iter().cloned().collect(),
+                programs: postgres.clone(),
+                search_path: search_path.clone(),
             };
             let folder = options.data.clone();
             let postgres = EmbeddedPostgres::start(options).await?;

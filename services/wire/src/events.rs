@@ -13,12 +13,14 @@ use cairn_domain::tool_use::{Evidence, ToolUseDraft};
 use cairn_domain::work_state::WorkEntryDraft;
 use cairn_domain::wrapper_tags::strip_json;
 use chrono::{DateTime, Utc};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::observations::{ObservationFields, SummaryFields};
+use crate::reading::{Reader, Unreadable};
 
 /// A request: some events of one client.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -146,16 +148,15 @@ struct WorkEntry {
     action: Option<String>,
 }
 
-/// Reads a body of one kind; the server hands in a reader that also notes unknown fields.
-pub trait BodyReader {
-    /// Reads `json` as a `T`.
+impl Item {
+    /// Reads one item of a batch.
     ///
     /// # Errors
-    /// `invalid_field` with the pointer of the field at fault, below `/body`.
-    fn read<T: serde::de::DeserializeOwned>(&mut self, json: &str) -> Result<T, Rejection>;
-}
+    /// `invalid_field` with the pointer of the field at fault.
+    pub fn read(json: &str, reader: &mut Reader) -> Result<Self, Rejection> {
+        part(reader, json, "items", "")
+    }
 
-impl Item {
     /// Checks the item and brings its texts within their limits.
     ///
     /// # Errors
@@ -164,10 +165,19 @@ impl Item {
         self,
         around: Surroundings<'_>,
         digest: [u8; 16],
-        reader: &mut impl BodyReader,
+        reader: &mut Reader,
     ) -> Result<EventDraft, Rejection> {
+        let made_at = self
+            .at
+            .map_or(Ok(around.arrived_at), |at| parse_time("/at", at))?;
         let json = self.body.as_deref().map_or("{}", RawValue::get);
-        let body = parse_body(&self.kind, json, self.after.as_deref(), around, reader)?;
+        let body = match self.kind.as_str() {
+            "work_entry" => {
+                let entry = body(reader, json)?;
+                parse_work_entry(entry, self.after.as_deref(), made_at, around)?
+            }
+            kind => parse_body(kind, json, reader)?,
+        };
         let project = self.project.as_ref().or(around.project);
         let project = project.ok_or(Rejection::ProjectRequired)?.clone();
         let project =
@@ -185,9 +195,7 @@ impl Item {
             .map(|c| bounds::path("/checkout", c, Oversize::Cut));
         Ok(EventDraft {
             event_id: self.event_id,
-            at: self
-                .at
-                .map_or(around.arrived_at, |at| at.min(around.arrived_at)),
+            at: made_at.min(around.arrived_at),
             project,
             session,
             agent_id: word("/agent_id", self.agent_id)?,
@@ -213,6 +221,33 @@ pub fn parse_visibility(name: Option<&str>) -> Result<Visibility, Rejection> {
     }
 }
 
+fn body<T: DeserializeOwned>(reader: &mut Reader, json: &str) -> Result<T, Rejection> {
+    part(reader, json, "items.body", "/body")
+}
+
+fn part<T: DeserializeOwned>(
+    reader: &mut Reader,
+    json: &str,
+    place: &str,
+    pointer: &str,
+) -> Result<T, Rejection> {
+    reader
+        .read(json, place)
+        .map_err(|unreadable| match unreadable {
+            Unreadable::Field(rejection) => rejection.under(pointer),
+            // The batch was JSON, so what is wrong is a value nested too deep for a field.
+            Unreadable::Malformed(_) => Rejection::invalid_field(pointer, "nested too deep"),
+        })
+}
+
+/// A moment within what the service can keep; a clock that was never set shows 1970.
+fn parse_time(pointer: &str, at: DateTime<Utc>) -> Result<DateTime<Utc>, Rejection> {
+    if at.timestamp() < 0 {
+        return Err(Rejection::invalid_field(pointer, "not before 1970"));
+    }
+    Ok(at)
+}
+
 fn parse_session(session: SessionName) -> Result<SessionKey, Rejection> {
     Ok(SessionKey {
         host: bounds::word("/session/host", session.host, limits::WORD_BYTES)?,
@@ -227,27 +262,21 @@ const fn needs_session(body: &EventBody) -> bool {
     )
 }
 
-fn parse_body(
-    kind: &str,
-    json: &str,
-    after: Option<&str>,
-    around: Surroundings<'_>,
-    reader: &mut impl BodyReader,
-) -> Result<EventBody, Rejection> {
+fn parse_body(kind: &str, json: &str, reader: &mut Reader) -> Result<EventBody, Rejection> {
     let word = |pointer, value| bounds::optional_word(pointer, value, limits::WORD_BYTES);
     match kind {
         "session_start" => {
-            let body: SessionStart = reader.read(json)?;
+            let body: SessionStart = body(reader, json)?;
             let source = word("/body/source", body.source)?;
             Ok(EventBody::SessionStart {
                 source,
                 model: word("/body/model", body.model)?,
             })
         }
-        "prompt" => parse_prompt(reader.read(json)?),
-        "tool_use" => parse_tool_use(reader.read(json)?),
+        "prompt" => parse_prompt(body(reader, json)?),
+        "tool_use" => parse_tool_use(body(reader, json)?),
         "turn_end" => {
-            let body: TurnEnd = reader.read(json)?;
+            let body: TurnEnd = body(reader, json)?;
             let last_reply = body
                 .last_reply
                 .map(|text| cut_text("/body/last_reply", text));
@@ -256,24 +285,23 @@ fn parse_body(
             })
         }
         "session_end" => {
-            let body: SessionEnd = reader.read(json)?;
+            let body: SessionEnd = body(reader, json)?;
             Ok(EventBody::SessionEnd {
                 reason: word("/body/reason", body.reason)?,
             })
         }
         "observation" => {
-            let body: ObservationFields = reader.read(json)?;
+            let body: ObservationFields = body(reader, json)?;
             Ok(EventBody::Observation(
                 body.parse(Oversize::Cut).map_err(|r| r.under("/body"))?,
             ))
         }
         "summary" => {
-            let body: SummaryFields = reader.read(json)?;
+            let body: SummaryFields = body(reader, json)?;
             Ok(EventBody::Summary(
                 body.parse(Oversize::Cut).map_err(|r| r.under("/body"))?,
             ))
         }
-        "work_entry" => parse_work_entry(reader.read(json)?, after, around),
         other => Err(Rejection::UnsupportedKind(
             bounds::head_bytes(other, 64).to_owned(),
         )),
@@ -332,10 +360,11 @@ fn parse_digest(hex: &str) -> Option<[u8; 32]> {
 fn parse_work_entry(
     body: WorkEntry,
     after: Option<&str>,
+    made_at: DateTime<Utc>,
     around: Surroundings<'_>,
 ) -> Result<EventBody, Rejection> {
     if body.action.is_some() {
-        let detail = "a claim or a release needs the service: POST /v1/work-state/entries";
+        let detail = "absent: a spooled entry makes and moves no claim";
         return Err(Rejection::invalid_field("/body/action", detail));
     }
     let after = after.map(|text| {
@@ -347,6 +376,7 @@ fn parse_work_entry(
     let machine = around.machine.map(str::to_owned);
     Ok(EventBody::WorkEntry {
         entry,
+        made_at,
         sent_at: around.sent_at,
         machine: bounds::optional_word("/machine", machine, limits::WORD_BYTES)?,
     })

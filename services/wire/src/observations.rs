@@ -2,6 +2,7 @@
 
 use cairn_domain::Rejection;
 use cairn_domain::bounds::{self, Bound, Oversize};
+use cairn_domain::ids::ToolUseId;
 use cairn_domain::limits;
 use cairn_domain::observation::{Concept, ObservationDraft, ObservationType};
 use cairn_domain::record::{Record as StoredRecord, RecordBody};
@@ -130,21 +131,18 @@ fn parse_facts(facts: Vec<String>, oversize: Oversize) -> Result<Vec<String>, Re
 }
 
 fn parse_tool_uses(ids: &[String]) -> Result<Vec<i64>, Rejection> {
-    let number = |(index, id): (usize, &String)| {
-        let digits = id.trim_start_matches('#').trim_start_matches(['T', 't']);
-        digits
-            .parse::<i64>()
-            .ok()
-            .filter(|n| *n > 0)
-            .ok_or_else(|| {
-                Rejection::invalid_field(format!("/tool_uses/{index}"), "an id like T118")
-            })
+    let number = |(index, id): (usize, &String)| match id.parse::<ToolUseId>() {
+        Ok(ToolUseId(number)) => Ok(number),
+        Err(_) => Err(Rejection::invalid_field(
+            format!("/tool_uses/{index}"),
+            "an id like T118",
+        )),
     };
-    ids.iter()
-        .take(limits::READ_IDS)
-        .enumerate()
-        .map(number)
-        .collect()
+    if ids.len() > limits::READ_IDS {
+        let detail = format!("at most {} ids", limits::READ_IDS);
+        return Err(Rejection::invalid_field("/tool_uses", detail));
+    }
+    ids.iter().enumerate().map(number).collect()
 }
 
 fn one_of<const N: usize>(names: [&str; N]) -> String {
@@ -239,6 +237,12 @@ pub struct Record {
     /// The fields of an observation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observation: Option<ObservationFields>,
+    /// How many files were read beyond those of the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_read_more: Option<u32>,
+    /// How many files were modified beyond those of the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_modified_more: Option<u32>,
     /// What reading an observation costs, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_tokens: Option<u32>,
@@ -251,6 +255,17 @@ pub struct Record {
     /// The number of a prompt in its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<i32>,
+}
+
+impl Record {
+    /// The record for a caller who may not read tool uses.
+    #[must_use]
+    pub fn without_evidence(mut self) -> Self {
+        if let Some(observation) = &mut self.observation {
+            observation.tool_uses.clear();
+        }
+        self
+    }
 }
 
 impl From<StoredRecord> for Record {
@@ -271,6 +286,8 @@ impl From<StoredRecord> for Record {
             origin: record.origin,
             branch: record.branch,
             observation: None,
+            files_read_more: None,
+            files_modified_more: None,
             read_tokens: None,
             summary: None,
             text: None,
@@ -279,6 +296,8 @@ impl From<StoredRecord> for Record {
         match record.body {
             RecordBody::Observation(body) => {
                 sent.read_tokens = Some(body.read_tokens);
+                sent.files_read_more = Some(body.files_read_more).filter(|more| *more > 0);
+                sent.files_modified_more = Some(body.files_modified_more).filter(|more| *more > 0);
                 sent.observation = Some(ObservationFields {
                     kind: record.row.kind.map(|kind| kind.name().to_owned()),
                     title: record.row.title,

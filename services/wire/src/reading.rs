@@ -2,84 +2,85 @@
 
 use std::collections::BTreeSet;
 
-use cairn_domain::Rejection;
-use cairn_wire::events::BodyReader;
-use cairn_wire::{Code, Problem};
+use cairn_domain::{Rejection, limits};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_path_to_error::Segment;
 
-use super::Failure;
+use crate::{Code, Problem};
 
-/// Reads a whole body.
-///
-/// # Errors
-/// `malformed_body` if it is not JSON; `invalid_field` with a pointer if a value is of the wrong
-/// kind.
-pub fn whole_body<T: DeserializeOwned>(json: &str) -> Result<T, Failure> {
-    read(json, "", &mut BTreeSet::new())
+/// Why a document cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// It is not JSON.
+    #[error("not JSON: {0}")]
+    Malformed(String),
+    /// It is JSON, but a value is of the wrong kind.
+    #[error(transparent)]
+    Field(#[from] Rejection),
 }
 
-/// Reads parts of a document and gathers the unknown fields on the way.
-#[derive(Default)]
+impl From<Unreadable> for Problem {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Malformed(_) => Self::new(Code::MalformedBody, unreadable.to_string()),
+            Unreadable::Field(rejection) => rejection.into(),
+        }
+    }
+}
+
+/// Reads a whole document.
+///
+/// # Errors
+/// [`Unreadable`]; the pointer of a value of the wrong kind starts at the document.
+pub fn whole<T: DeserializeOwned>(json: &str) -> Result<T, Unreadable> {
+    Reader::default().read(json, "")
+}
+
+/// Reads the parts of a document and gathers the unknown fields on the way.
+#[derive(Debug, Default)]
 pub struct Reader {
-    /// Names of fields that this version does not know, each once.
+    /// Names of fields that this version does not know, each once, at most
+    /// [`limits::IGNORED_NAMES`].
     pub ignored: BTreeSet<String>,
 }
 
 impl Reader {
-    /// Reads a document whose unknown fields are gathered.
+    /// Reads the part at `place`, a name like `items` or `items.body`; nothing for the whole.
     ///
     /// # Errors
-    /// As [`whole_body`].
-    pub fn document<T: DeserializeOwned>(&mut self, json: &str) -> Result<T, Failure> {
-        read(json, "", &mut self.ignored)
-    }
-}
-
-impl BodyReader for Reader {
-    fn read<T: DeserializeOwned>(&mut self, json: &str) -> Result<T, Rejection> {
-        read(json, "/body", &mut self.ignored).map_err(|failure| match failure {
-            Failure::Rejected(rejection) => rejection,
-            _ => Rejection::invalid_field("/body", "must be an object"),
+    /// [`Unreadable`]; the pointer of a value of the wrong kind starts at the part.
+    pub fn read<T: DeserializeOwned>(&mut self, json: &str, place: &str) -> Result<T, Unreadable> {
+        let mut json = serde_json::Deserializer::from_str(json);
+        let mut track = serde_path_to_error::Track::new();
+        let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+        let mut unknown = |path: serde_ignored::Path<'_>| self.note(&path, place);
+        let value = serde_ignored::deserialize(tracked, &mut unknown);
+        let whole = value.and_then(|value| json.end().map(|()| value));
+        whole.map_err(|error| match error.classify() {
+            Category::Data => Rejection::invalid_field(pointer(&track.path()), say(&error)).into(),
+            Category::Io | Category::Syntax | Category::Eof => {
+                Unreadable::Malformed(error.to_string())
+            }
         })
     }
-}
 
-fn read<T: DeserializeOwned>(
-    json: &str,
-    prefix: &str,
-    ignored: &mut BTreeSet<String>,
-) -> Result<T, Failure> {
-    let mut json = serde_json::Deserializer::from_str(json);
-    let mut track = serde_path_to_error::Track::new();
-    let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
-    let mut unknown = |path: serde_ignored::Path<'_>| {
-        ignored.insert(name_of(&path, prefix));
-    };
-    let value = serde_ignored::deserialize(tracked, &mut unknown);
-    let whole = value.and_then(|value| json.end().map(|()| value));
-    whole.map_err(|error| match error.classify() {
-        Category::Data => {
-            let pointer = format!("{prefix}{}", pointer(&track.path()));
-            Rejection::invalid_field(pointer, say(&error)).into()
+    /// Notes an unknown field by name, list positions left out: `items.body.colour`.
+    fn note(&mut self, path: &serde_ignored::Path<'_>, place: &str) {
+        if self.ignored.len() >= limits::IGNORED_NAMES {
+            return;
         }
-        Category::Io | Category::Syntax | Category::Eof => {
-            Problem::new(Code::MalformedBody, format!("not JSON: {error}")).into()
-        }
-    })
-}
-
-/// An unknown field by name, list positions left out: `items.body.colour`.
-fn name_of(path: &serde_ignored::Path<'_>, prefix: &str) -> String {
-    let path = path.to_string();
-    let words = path
-        .split('.')
-        .filter(|word| *word != "?" && word.parse::<usize>().is_err());
-    let name = words.collect::<Vec<_>>().join(".");
-    match prefix.trim_start_matches('/') {
-        "" => name,
-        prefix => format!("{prefix}.{name}"),
+        let path = path.to_string();
+        let words = path
+            .split('.')
+            .filter(|w| *w != "?" && w.parse::<usize>().is_err());
+        let words = Some(place)
+            .filter(|place| !place.is_empty())
+            .into_iter()
+            .chain(words);
+        let name = words.collect::<Vec<_>>().join(".");
+        let name = cairn_domain::bounds::head_bytes(&name, limits::WORD_BYTES);
+        self.ignored.insert(name.to_owned());
     }
 }
 
@@ -125,7 +126,10 @@ mod tests {
     fn unknown_fields_are_named_once_and_raw_parts_stay_raw() {
         let mut reader = Reader::default();
         let doc: Doc = reader
-            .document(r#"{"colour":1,"items":[{"x": 1.0e0},{"x":2}],"deep":[[[{"y":1}]]]}"#)
+            .read(
+                r#"{"colour":1,"items":[{"x": 1.0e0},{"x":2}],"deep":[[[{"y":1}]]]}"#,
+                "",
+            )
             .expect("reads");
         assert_eq!((doc.items[0].get(), doc.n), (r#"{"x": 1.0e0}"#, None));
         assert_eq!(
@@ -136,8 +140,8 @@ mod tests {
 
     #[test]
     fn a_wrong_kind_is_pointed_at() {
-        let failure = whole_body::<Doc>(r#"{"n":"x"}"#).expect_err("refused");
-        let problem = failure.into_problem();
+        let refused = whole::<Doc>(r#"{"n":"x"}"#).expect_err("refused");
+        let problem = Problem::from(refused);
         assert_eq!(
             (problem.code, problem.errors[0].pointer.as_str()),
             (Code::InvalidField, "/n")
@@ -147,18 +151,29 @@ mod tests {
     #[test]
     fn what_is_not_json_is_malformed() {
         for json in ["", "{", "{}x", "\u{1}"] {
-            let problem = whole_body::<Doc>(json).expect_err("refused").into_problem();
+            let problem = Problem::from(whole::<Doc>(json).expect_err("refused"));
             assert_eq!(problem.code, Code::MalformedBody, "{json:?}");
         }
     }
 
     #[test]
     fn c029_nesting_of_any_depth_in_an_unknown_field_is_skipped() {
-        let json = format!(
-            r#"{{"deep":{}{}}}"#,
-            "[".repeat(100_000),
-            "]".repeat(100_000)
+        let (open, close) = ("[".repeat(100_000), "]".repeat(100_000));
+        assert!(whole::<Doc>(&format!(r#"{{"deep":{open}{close}}}"#)).is_ok());
+    }
+
+    #[test]
+    fn a_hostile_body_names_a_bounded_number_of_unknown_fields() {
+        let fields: Vec<String> = (0..1_000).map(|n| format!(r#""x{n}":1"#)).collect();
+        let mut reader = Reader::default();
+        let json = format!("{{{}}}", fields.join(","));
+        reader.read::<Doc>(&json, "items").expect("reads");
+        assert_eq!(reader.ignored.len(), limits::IGNORED_NAMES);
+        assert!(
+            reader
+                .ignored
+                .iter()
+                .all(|name| name.starts_with("items.x"))
         );
-        assert!(Reader::default().document::<Doc>(&json).is_ok());
     }
 }

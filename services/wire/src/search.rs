@@ -1,18 +1,15 @@
 //! Search: the arguments of `mem_search` and the answer of each step (contract 7).
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::observations::Record;
-
 /// The arguments of one call. Numbers may come as digits in a string, lists as a JSON string or
 /// a single value.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct MemSearch {
-    /// `guided` (default): three steps, you choose. `auto`: all in one call.
+    /// `guided` (default): three steps, you choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Starts a search.
@@ -27,27 +24,22 @@ pub struct MemSearch {
     /// Ids that the step before showed; `[]` ends the search.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
-    #[schemars(with = "Option<Vec<String>>")]
     pub selected_ids: Option<Value>,
     /// Rows of the index: 1 to 20.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>)]
-    #[schemars(with = "Option<u64>")]
     pub limit: Option<Value>,
     /// Ids that a step accepts: 1 to 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>)]
-    #[schemars(with = "Option<u64>")]
     pub max_details: Option<Value>,
     /// Rows before each hit: 0 to 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>)]
-    #[schemars(with = "Option<u64>")]
     pub depth_before: Option<Value>,
     /// Rows after each hit: 0 to 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>)]
-    #[schemars(with = "Option<u64>")]
     pub depth_after: Option<Value>,
 }
 
@@ -56,7 +48,7 @@ pub struct MemSearch {
 pub struct MemSearchAnswer {
     /// 1, 2 or 3.
     pub step: u8,
-    /// `index`, `context` or `details`.
+    /// `index`, `context` or `selected details`.
     pub phase: String,
     /// `continue` if a step can follow, else `complete`.
     pub status: String,
@@ -68,7 +60,7 @@ pub struct MemSearchAnswer {
     pub rows: Vec<SearchRow>,
     /// The records of step 3.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub details: Vec<Record>,
+    pub details: Vec<SearchDetail>,
     /// The name of the next step's state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<String>,
@@ -80,6 +72,17 @@ pub struct MemSearchAnswer {
     )]
     pub expires_at: Option<chrono::DateTime<chrono::Utc>>,
     /// The step as a model reads it.
+    pub text: String,
+}
+
+/// One record of the last step, within the limits of its text. `GET /v1/observations/{id}` and its
+/// kin give it whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SearchDetail {
+    /// What a list shows of it.
+    #[serde(flatten)]
+    pub row: SearchRow,
+    /// The record as a model reads it, at most 8 KiB.
     pub text: String,
 }
 

@@ -10,10 +10,6 @@ use crate::plain::{indented, one_line};
 use crate::record::{ObservationBody, Record, RecordBody};
 use crate::summary::SummaryDraft;
 
-/// Facts and files of each kind that a text names; the rest is counted.
-const LISTED: usize = 12;
-/// Tool uses that a text names; the rest is counted.
-const TOOL_USES: usize = 5;
 /// Bytes kept free for the line that says how to get the rest, and for the head of a part.
 const FRAME_BYTES: usize = 150;
 /// Bytes of a record in one part.
@@ -112,11 +108,11 @@ fn render_within(record: &Record, view: View, budget: usize) -> String {
     if whole.len() <= budget {
         return whole;
     }
-    let kept = head_bytes(&whole, budget.min(limits::DETAIL_BYTES) - FRAME_BYTES);
-    format!(
-        "{kept}{}",
-        rest_line(record.row.id, kept.len() / PART_BYTES + 1)
-    )
+    let limit = budget.min(limits::DETAIL_BYTES) - FRAME_BYTES;
+    let kept = head_bytes(&whole, limit);
+    // Borders of parts are computed from the limit too, not from what the last character left.
+    let rest = rest_line(record.row.id, limit / PART_BYTES + 1);
+    format!("{kept}{rest}")
 }
 
 /// How to get the rest: `part` is the one that holds the first byte that was left out.
@@ -167,7 +163,7 @@ fn observation(body: &ObservationBody, view: View, lines: &mut Vec<String>) {
     );
     if view.evidence {
         let ids: Vec<String> = body.tool_uses.iter().map(ToString::to_string).collect();
-        listed("Tool uses", ", ", &ids, TOOL_USES, 0, lines);
+        listed("Tool uses", ", ", &ids, limits::DETAIL_TOOL_USES, 0, lines);
     }
 }
 
@@ -188,7 +184,7 @@ fn field(name: &str, text: &str, lines: &mut Vec<String>) {
 }
 
 fn list(name: &str, between: &str, items: &[String], more: u32, lines: &mut Vec<String>) {
-    listed(name, between, items, LISTED, more, lines);
+    listed(name, between, items, limits::DETAIL_LISTED, more, lines);
 }
 
 /// The first items and how many there are beyond them.

@@ -185,4 +185,33 @@ fn the_parts_of_a_record_are_all_of_it(#[case] narrative: String) {
     }
     assert_eq!(joined, whole);
     assert_eq!(render_part(&record, EVIDENCE, 0), None);
+    // A cut record names the part in which the first byte it left out stands.
+    for budget in [limits::RECORD_PART_BYTES, limits::DETAIL_BYTES] {
+        let cut = render_within(&record, EVIDENCE, budget);
+        let (kept, hint) = cut.split_once("\n[cut; ").expect("cut");
+        let part: u32 = hint.split_once("part=").expect("a part").1[..1]
+            .parse()
+            .expect("a number");
+        let before: usize = (1..part).map(|part| piece_of(&record, part).len()).sum();
+        let next = piece_of(&record, part).len();
+        assert!(
+            (before..before + next).contains(&kept.len()),
+            "{part}: {} {before}",
+            kept.len()
+        );
+    }
+}
+
+/// What a part holds of the record itself.
+fn piece_of(record: &Record, part: u32) -> String {
+    let text = render_part(record, EVIDENCE, part).expect("a part");
+    let text = text[DATA_SENTENCE.len()..]
+        .trim_start_matches('\n')
+        .to_owned();
+    let piece = if part > 1 {
+        text.split_once("\n    ").expect("a head").1.to_owned()
+    } else {
+        text
+    };
+    piece.split("\n[cut; ").next().expect("a piece").to_owned()
 }

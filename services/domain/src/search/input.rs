@@ -4,8 +4,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Rejection;
+use crate::bounds::head_bytes;
 use crate::ids::RecordId;
+use crate::{Rejection, limits};
 
 /// The arguments of `mem_search` as they came in.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -29,6 +30,40 @@ pub struct Input {
     pub depth_before: Option<Value>,
     /// Neighbours after an anchor.
     pub depth_after: Option<Value>,
+}
+
+impl Input {
+    const TEXTS: [&str; 4] = ["mode", "query", "project", "continuation"];
+    const OTHERS: [&str; 5] = [
+        "selectedIds",
+        "limit",
+        "maxDetails",
+        "depthBefore",
+        "depthAfter",
+    ];
+
+    /// Reads the arguments of a call. Null is absent.
+    ///
+    /// # Errors
+    /// `invalid_input` naming the first argument that is unknown, or no text where one is due.
+    pub fn read(arguments: Value) -> Result<Self, Rejection> {
+        let Value::Object(mut arguments) = arguments else {
+            return Err(Rejection::invalid_input("arguments", "an object"));
+        };
+        arguments.retain(|_, value| !value.is_null());
+        for (name, value) in &arguments {
+            let is_text = Self::TEXTS.contains(&name.as_str());
+            if is_text && !value.is_string() {
+                return Err(Rejection::invalid_input(name, "a text"));
+            }
+            if !is_text && !Self::OTHERS.contains(&name.as_str()) {
+                let name = head_bytes(name, limits::ROW_TYPE_BYTES);
+                return Err(Rejection::invalid_input(name, "no argument of this tool"));
+            }
+        }
+        serde_json::from_value(Value::Object(arguments))
+            .map_err(|error| Rejection::invalid_input("arguments", &error.to_string()))
+    }
 }
 
 /// A whole number from `min` to `max`, as a number or as digits in a string. Null is absent.

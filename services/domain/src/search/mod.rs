@@ -19,7 +19,7 @@ pub use protocol::{Call, Conditions, Continue, Plan};
 pub use reason::Reason;
 pub use render::{
     DATA_SENTENCE, Listing, Selection, join_timelines, render_complete, render_listing,
-    render_selection,
+    render_selection, title,
 };
 pub use stored::{Options, Shown, Stored};
 
@@ -59,8 +59,6 @@ impl Step {
 /// What the reader of a text may see of its records, and what need not be said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// The project that the argument `project` names; its rows do not repeat it.
-    pub named: Option<uuid::Uuid>,
     /// Whether the caller may read tool uses.
     pub evidence: bool,
 }

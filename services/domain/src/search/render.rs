@@ -30,6 +30,8 @@ pub struct Listing {
 pub struct Selection {
     /// The text.
     pub text: String,
+    /// The part of the text that belongs to each record, in their order.
+    pub blocks: Vec<String>,
     /// Why it is as it is, if that needs saying.
     pub reason: Option<Reason>,
 }
@@ -53,7 +55,7 @@ pub fn join_timelines(timelines: Vec<Vec<Row>>) -> Vec<Row> {
 /// # Errors
 /// `response_too_large` if not even one row fits.
 pub fn render_listing(rows: &[Row], next: Stored, cursor: &Cursor) -> Result<Listing, Rejection> {
-    let step = listed_step(&next);
+    let step = next.listed_step();
     if rows.is_empty() {
         let reason = match step {
             Step::Timeline => Reason::ContextNotFound,
@@ -84,14 +86,16 @@ pub fn render_selection(records: &[Record], view: View) -> Result<Selection, Rej
         let reason = Reason::DetailsNotFound;
         return Ok(Selection {
             text: render_complete(Step::Details, reason),
+            blocks: Vec::new(),
             reason: Some(reason),
         });
     }
     let frame = format!("{}\n{DATA_SENTENCE}\n\n\n\n{COMPLETE}", head(Step::Details));
     let room = limits::RESULT_BYTES.saturating_sub(frame.len());
-    let texts = details::within(records, view, room).ok_or(Rejection::ResponseTooLarge)?;
+    let blocks = details::within(records, view, room).ok_or(Rejection::ResponseTooLarge)?;
     Ok(Selection {
-        text: frame.replacen("\n\n\n\n", &format!("\n\n{}\n\n", texts.join("\n\n")), 1),
+        text: frame.replacen("\n\n\n\n", &format!("\n\n{}\n\n", blocks.join("\n\n")), 1),
+        blocks,
         reason: None,
     })
 }
@@ -106,18 +110,11 @@ fn head(step: Step) -> String {
     format!("mem-search step {} of 3 — {}", step.number(), step.title())
 }
 
-fn listed_step(next: &Stored) -> Step {
-    match next.step {
-        Step::Details => Step::Timeline,
-        _ => Step::Index,
-    }
-}
-
 fn listing(rows: &[Row], count: usize, next: &Stored, cursor: &Cursor) -> Listing {
     let mut next = next.clone();
     next.shown = rows[..count].iter().map(disclosed).collect();
     let reason = (count < rows.len()).then_some(Reason::IndexTruncated);
-    let step = listed_step(&next);
+    let step = next.listed_step();
     let mut text = head(step);
     if let Some(reason) = reason {
         text.push('\n');
@@ -164,8 +161,9 @@ fn render_row(row: &Row, named: Option<uuid::Uuid>) -> String {
     )
 }
 
-/// A title as every step shows it.
-pub(super) fn title(title: &str) -> String {
+/// A title as every step shows it: one line, at most [`limits::ROW_TITLE_BYTES`].
+#[must_use]
+pub fn title(title: &str) -> String {
     let line = one_line_within(title, limits::ROW_TITLE_BYTES);
     if line.is_empty() {
         "Untitled".to_owned()

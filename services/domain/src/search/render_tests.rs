@@ -11,10 +11,7 @@ use crate::ids::{ProjectId, ToolUseId};
 use crate::project::Project;
 use crate::record::{ObservationBody, RecordBody};
 
-pub(in super::super) const EVIDENCE: View = View {
-    named: None,
-    evidence: true,
-};
+pub(in super::super) const EVIDENCE: View = View { evidence: true };
 
 fn at(minute: u32) -> DateTime<Utc> {
     let text = format!("2026-10-10T{:02}:{:02}:00Z", 6 + minute / 60, minute % 60);

@@ -95,6 +95,15 @@ impl Stored {
         }
     }
 
+    /// The step whose rows it holds: the one before the step it waits for.
+    #[must_use]
+    pub const fn listed_step(&self) -> Step {
+        match self.step {
+            Step::Details => Step::Timeline,
+            Step::Index | Step::Timeline => Step::Index,
+        }
+    }
+
     /// The state as JSON.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {

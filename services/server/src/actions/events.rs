@@ -1,26 +1,31 @@
 //! Events: taking in what clients send, item by item, in one transaction.
 
+use std::time::Duration;
+
 use cairn_domain::Rejection;
 use cairn_domain::event::{EventBody, EventDraft, Origin};
 use cairn_domain::limits;
 use cairn_domain::project::fold;
 use cairn_domain::scope::Scope;
+use cairn_store::StoreError;
 use cairn_store::events::{EventBatch, EventOutcome, EventStatus, Recorded};
 use cairn_wire::events::{
     Batch, BatchAnswer, Check, CheckAnswer, CheckedItem, Item, ItemAnswer, ItemStatus, Surroundings,
 };
+use cairn_wire::reading::{Reader, whole};
 use cairn_wire::{Code, Problem};
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::reading::Reader;
-use super::{Failure, reading};
+use super::Failure;
 use crate::app::App;
 use crate::auth::Caller;
 
-/// How often a batch is tried when another one stands in its way.
-const ATTEMPTS: u32 = 3;
+/// How often a batch is tried when another one was quicker.
+const ATTEMPTS: u32 = 5;
+/// The longest pause before the second try, in milliseconds; it doubles with each further one.
+const PAUSE_MS: u64 = 20;
 
 /// Stores the valid items of a batch and says what became of each.
 ///
@@ -30,14 +35,18 @@ pub async fn record(app: &App, caller: &Caller, json: &str) -> Result<BatchAnswe
     caller.require(Scope::MemoryWrite)?;
     let arrived_at = app.clock.now();
     let mut reader = Reader::default();
-    let batch: Batch = reader.document(json)?;
+    let batch: Batch = reader.read(json, "").map_err(Problem::from)?;
     if batch.items.len() > limits::BATCH_ITEMS {
         let detail = format!("at most {} items", limits::BATCH_ITEMS);
         return Err(Rejection::invalid_field("/items", detail).into());
     }
     let around = Surroundings {
         arrived_at,
-        sent_at: batch.sent_at.unwrap_or(arrived_at),
+        // A clock that was never set tells nothing.
+        sent_at: batch
+            .sent_at
+            .filter(|at| at.timestamp() >= 0)
+            .unwrap_or(arrived_at),
         project: batch.project.as_ref(),
         machine: batch.machine.as_deref(),
     };
@@ -46,7 +55,7 @@ pub async fn record(app: &App, caller: &Caller, json: &str) -> Result<BatchAnswe
         .iter()
         .enumerate()
         .map(|(index, raw)| {
-            parse(raw, around, caller, &mut reader).map_err(|r| refuse(raw, index, r))
+            parse(raw, around, caller, &mut reader).map_err(|r| refuse(raw, index, r.into()))
         })
         .collect();
     let events: Vec<EventDraft> = parsed.iter().flatten().cloned().collect();
@@ -73,7 +82,7 @@ pub async fn record(app: &App, caller: &Caller, json: &str) -> Result<BatchAnswe
 /// `invalid_field` for too many ids, a lacking scope, or an unavailable store.
 pub async fn check(app: &App, caller: &Caller, json: &str) -> Result<CheckAnswer, Failure> {
     caller.require(Scope::MemoryWrite)?;
-    let check: Check = reading::whole_body(json)?;
+    let check: Check = whole(json).map_err(Problem::from)?;
     if check.event_ids.len() > limits::CHECK_IDS {
         let detail = format!("at most {} ids", limits::CHECK_IDS);
         return Err(Rejection::invalid_field("/event_ids", detail).into());
@@ -98,7 +107,8 @@ pub async fn check(app: &App, caller: &Caller, json: &str) -> Result<CheckAnswer
     })
 }
 
-/// Commits the events; a batch that lost a race with another is tried again as a whole.
+/// Commits the events; a batch that lost a race with another is tried again as a whole, and only
+/// such a one: what timed out once would keep others waiting a second time.
 async fn store(
     app: &App,
     caller: &Caller,
@@ -121,8 +131,9 @@ async fn store(
         };
         match done.await {
             Ok(recorded) => return Ok(recorded),
-            Err(error) if cairn_store::StoreError::is_retryable(&error) && attempt < ATTEMPTS => {
+            Err(StoreError::Raced) if attempt < ATTEMPTS => {
                 tracing::debug!(attempt, "batch tried again");
+                tokio::time::sleep(pause(attempt)).await;
                 attempt += 1;
             }
             Err(error) => return Err(error.into()),
@@ -130,31 +141,32 @@ async fn store(
     }
 }
 
+/// A pause of random length, so that two batches do not meet again.
+fn pause(attempt: u32) -> Duration {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "when a batch is tried again shows in nothing that is stored"
+    )]
+    let part: f64 = rand::random();
+    Duration::from_millis(PAUSE_MS << attempt.min(ATTEMPTS)).mul_f64(part)
+}
+
 fn parse(
     raw: &RawValue,
     around: Surroundings<'_>,
     caller: &Caller,
     reader: &mut Reader,
-) -> Result<EventDraft, Problem> {
-    let mut own = Reader::default();
-    let item: Item = own.document(raw.get()).map_err(Failure::into_problem)?;
-    reader
-        .ignored
-        .extend(own.ignored.into_iter().map(|name| format!("items.{name}")));
+) -> Result<EventDraft, Rejection> {
+    let item = Item::read(raw.get(), reader)?;
     let digest = digest(&item);
-    let mut body = Reader::default();
-    let event = item.parse(around, digest, &mut body);
-    reader
-        .ignored
-        .extend(body.ignored.into_iter().map(|name| format!("items.{name}")));
-    let event = event?;
+    let event = item.parse(around, digest, reader)?;
     if matches!(event.body, EventBody::WorkEntry { .. }) {
         caller.require(Scope::WorkWrite)?;
     }
     if let Some(limit) = &caller.project_limit
         && fold(&limit.key) != event.project.folded()
     {
-        return Err(Rejection::NotFound.into());
+        return Err(Rejection::NotFound);
     }
     Ok(event)
 }

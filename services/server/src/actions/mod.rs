@@ -4,7 +4,6 @@ pub mod context;
 pub mod events;
 pub mod observations;
 pub mod projects;
-pub mod reading;
 pub mod search;
 
 use cairn_domain::Rejection;
@@ -47,13 +46,23 @@ impl Failure {
         match self {
             Self::Rejected(rejection) => rejection.into(),
             Self::Problem(problem) => *problem,
-            Self::Store(
-                StoreError::Unavailable | StoreError::Timeout | StoreError::Conflict(_),
-            )
-            | Self::Continuations(_) => {
+            Self::Store(StoreError::Unavailable | StoreError::Timeout | StoreError::Raced)
+            | Self::Continuations(ContinuationError::Unavailable(_)) => {
                 Problem::fault(Code::StoreUnavailable).retry_after(RETRY_SECONDS)
             }
-            Self::Store(_) | Self::Fault(_) => Problem::fault(Code::Internal),
+            // Trying again would meet the same: these are ours to mend.
+            Self::Store(
+                StoreError::Conflict(_)
+                | StoreError::Inconsistent { .. }
+                | StoreError::Refused(_)
+                | StoreError::Bug(_),
+            )
+            | Self::Continuations(
+                ContinuationError::TooLarge(_)
+                | ContinuationError::Scope(_)
+                | ContinuationError::Address(_),
+            )
+            | Self::Fault(_) => Problem::fault(Code::Internal),
         }
     }
 

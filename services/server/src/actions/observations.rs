@@ -1,7 +1,6 @@
 //! Observations, summaries and prompts by id: reading them, deleting them.
 
 use cairn_domain::ids::{RecordId, RecordKind};
-use cairn_domain::project::{ProjectSet, Reader};
 use cairn_domain::record::Record;
 use cairn_domain::scope::Scope;
 use cairn_domain::search::input::{ids, number};
@@ -48,13 +47,12 @@ pub async fn list(
 /// # Errors
 /// `invalid_input` naming the argument; otherwise as [`list`].
 pub async fn render(app: &App, caller: &Caller, arguments: &Value) -> Result<String, Failure> {
+    caller.require(Scope::MemoryRead)?;
     let (wanted, part) = read_arguments(arguments)?;
     let project = arguments.get("project").and_then(Value::as_str);
     let records = list(app, caller, &wanted, project).await?;
-    let view = View {
-        named: None,
-        evidence: caller.scopes.contains(Scope::EvidenceRead),
-    };
+    let evidence = caller.scopes.contains(Scope::EvidenceRead);
+    let view = View { evidence };
     if let (Some(part), Some(record)) = (part, records.first()) {
         return render_part(record, view, part)
             .ok_or_else(|| Rejection::invalid_input("part", "a part that the record has").into());
@@ -111,22 +109,9 @@ pub async fn delete(app: &App, caller: &Caller, id: RecordId) -> Result<(), Fail
         .tenant(caller.tenant, "observations.delete")
         .await?;
     let place = place_by_id(&mut tx, caller, None).await?;
-    if let ProjectSet::Only(projects) = &place.reader.projects {
-        let anywhere = Reader {
-            principal: caller.principal,
-            projects: ProjectSet::All,
-        };
-        let found = tx.get_records(&[id], &anywhere).await?;
-        if found
-            .iter()
-            .any(|record| !projects.contains(&record.row.project.id))
-        {
-            return Err(Rejection::NotFound.into());
-        }
-    }
     let now = app.clock.now();
     match tx
-        .delete_record(id, caller.principal, caller.is_admin(), now)
+        .delete_record(id, &place.reader, caller.is_admin(), now)
         .await?
     {
         Deleted::Done => {

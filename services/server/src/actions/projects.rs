@@ -1,8 +1,7 @@
 //! Projects: which of them a call is about (contract 2.1).
 
 use cairn_domain::Rejection;
-use cairn_domain::ids::ProjectId;
-use cairn_domain::project::{Project, ProjectKey, ProjectSet, Reader};
+use cairn_domain::project::{Family, Project, ProjectKey, ProjectSet, Reader};
 use cairn_store::TenantTx;
 
 use super::Failure;
@@ -35,22 +34,22 @@ pub async fn place(
     if let Some(text) = argument {
         if text == "*" {
             return match &caller.project_limit {
-                Some(limit) => one(tx, caller, limit.clone()).await,
+                Some(limit) => limited(tx, caller, limit).await,
                 None => Ok(everywhere(caller)),
             };
         }
         let found = find(tx, text).await?.ok_or(Rejection::NotFound)?;
-        return allowed(tx, caller, found).await;
+        return allowed(caller, found);
     }
     if let Some(text) = &caller.current_project {
         return match find(tx, text).await? {
-            Some(project) => allowed(tx, caller, project).await,
+            Some(family) => allowed(caller, family),
             None if caller.project_limit.is_some() => Err(Rejection::NotFound.into()),
             None => unborn(caller, text),
         };
     }
     match &caller.project_limit {
-        Some(limit) => one(tx, caller, limit.clone()).await,
+        Some(limit) => limited(tx, caller, limit).await,
         None => Err(Rejection::ProjectRequired.into()),
     }
 }
@@ -74,28 +73,22 @@ pub async fn place_by_id(
     }
 }
 
-/// The project set of a continuation's scope (contract 7.4): the header's project or the
-/// credential's limit, with what was merged into it; `None` if neither names one.
+/// Where a caller stands without an argument: in the header's project or the credential's limit;
+/// `None` if neither names one.
 ///
 /// # Errors
 /// As [`place`].
-pub async fn scope_projects(
-    tx: &mut TenantTx,
-    caller: &Caller,
-) -> Result<Option<Vec<ProjectId>>, Failure> {
+pub async fn current_place(tx: &mut TenantTx, caller: &Caller) -> Result<Option<Place>, Failure> {
     if caller.current_project.is_none() && caller.project_limit.is_none() {
         return Ok(None);
     }
-    match place(tx, caller, None).await?.reader.projects {
-        ProjectSet::All => Ok(None),
-        ProjectSet::Only(projects) => Ok(Some(projects)),
-    }
+    place(tx, caller, None).await.map(Some)
 }
 
-async fn find(tx: &mut TenantTx, text: &str) -> Result<Option<Project>, Failure> {
+async fn find(tx: &mut TenantTx, text: &str) -> Result<Option<Family>, Failure> {
     let mut found = tx.find_projects(text).await?;
     if found.len() > 1 {
-        let candidates = found.into_iter().map(|project| project.key).collect();
+        let candidates = found.into_iter().map(|family| family.project.key).collect();
         return Err(Rejection::AmbiguousProject {
             name: text.to_owned(),
             candidates,
@@ -105,26 +98,33 @@ async fn find(tx: &mut TenantTx, text: &str) -> Result<Option<Project>, Failure>
     Ok(found.pop())
 }
 
-async fn allowed(tx: &mut TenantTx, caller: &Caller, project: Project) -> Result<Place, Failure> {
+fn allowed(caller: &Caller, family: Family) -> Result<Place, Failure> {
     if let Some(limit) = &caller.project_limit
-        && limit.id != project.id
+        && limit.id != family.project.id
     {
         return Err(Rejection::NotFound.into());
     }
-    one(tx, caller, project).await
+    Ok(one(caller, family))
 }
 
-async fn one(tx: &mut TenantTx, caller: &Caller, project: Project) -> Result<Place, Failure> {
-    let family = tx.get_project_family(project.id).await?;
+async fn limited(tx: &mut TenantTx, caller: &Caller, limit: &Project) -> Result<Place, Failure> {
+    let family = Family {
+        members: tx.get_project_family(limit.id).await?,
+        project: limit.clone(),
+    };
+    Ok(one(caller, family))
+}
+
+fn one(caller: &Caller, family: Family) -> Place {
     let reader = Reader {
         principal: caller.principal,
-        projects: ProjectSet::Only(family),
+        projects: ProjectSet::Only(family.members),
     };
-    Ok(Place {
+    Place {
         reader,
-        project: Some(project),
+        project: Some(family.project),
         unborn: None,
-    })
+    }
 }
 
 fn everywhere(caller: &Caller) -> Place {

@@ -2,7 +2,7 @@
 //! is decided in the domain; here rows are found, state is kept and loaded.
 
 use cairn_domain::Rejection;
-use cairn_domain::ids::{ProjectId, RecordId};
+use cairn_domain::ids::RecordId;
 use cairn_domain::project::{ProjectSet, Reader};
 use cairn_domain::record::{Record, Row};
 use cairn_domain::scope::Scope;
@@ -10,17 +10,17 @@ use cairn_domain::search::input::Input;
 use cairn_domain::search::scope::{ScopeProjects, scope};
 use cairn_domain::search::{
     Call, Continue, Cursor, Options, Plan, Reason, Shown, Step, Stored, View, join_timelines,
-    render_complete, render_listing, render_selection,
+    render_complete, render_listing, render_selection, title,
 };
 use cairn_domain::text::terms;
 use cairn_store::TenantTx;
 use cairn_store::continuations::Loaded;
-use cairn_wire::search::{MemSearchAnswer, SearchRow};
+use cairn_wire::search::{MemSearchAnswer, SearchDetail, SearchRow};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::Failure;
-use super::projects::{Place, place, scope_projects};
+use super::projects::{Place, current_place, place};
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -34,42 +34,11 @@ pub async fn mem_search(
     arguments: Value,
 ) -> Result<MemSearchAnswer, Failure> {
     caller.require(Scope::MemoryRead)?;
-    match Call::parse(&read_input(arguments)?)? {
+    match Call::parse(&Input::read(arguments)?)? {
         Call::Start(options) => start(app, caller, options).await,
         Call::Continue(call) => follow(app, caller, &call).await,
         Call::Auto(_) => Err(Rejection::invalid_input("mode", "guided").into()),
     }
-}
-
-/// Reads the arguments; what is unknown or of the wrong kind is refused by name.
-fn read_input(arguments: Value) -> Result<Input, Rejection> {
-    const TEXTS: [&str; 4] = ["mode", "query", "project", "continuation"];
-    const OTHERS: [&str; 5] = [
-        "selectedIds",
-        "limit",
-        "maxDetails",
-        "depthBefore",
-        "depthAfter",
-    ];
-    let Value::Object(mut arguments) = arguments else {
-        return Err(Rejection::invalid_input("arguments", "an object"));
-    };
-    arguments.retain(|_, value| !value.is_null());
-    for (name, value) in &arguments {
-        if TEXTS.contains(&name.as_str()) {
-            if !value.is_string() {
-                return Err(Rejection::invalid_input(name, "a text"));
-            }
-        } else if !OTHERS.contains(&name.as_str()) {
-            let name = cairn_domain::bounds::head_bytes(name, 64);
-            return Err(Rejection::invalid_input(
-                name,
-                "not an argument of mem_search",
-            ));
-        }
-    }
-    serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| Rejection::invalid_input("arguments", &error.to_string()))
 }
 
 async fn start(
@@ -79,19 +48,21 @@ async fn start(
 ) -> Result<MemSearchAnswer, Failure> {
     let now = app.clock.now();
     let mut tx = app.store.tenant(caller.tenant, "search.index").await?;
-    let place = place(&mut tx, caller, options.project.as_deref()).await?;
-    if options.project.is_some() {
-        options.named = place.project.as_ref().map(|project| project.id.uuid);
-    }
-    let scope = scope_of(&mut tx, caller).await?;
-    let terms = terms(&options.query);
-    let rows = match &place.reader.projects {
-        ProjectSet::Only(projects) if projects.is_empty() => Vec::new(),
-        _ if terms.is_empty() => Vec::new(),
-        _ => {
-            tx.search_index(&terms, &place.reader, options.limit)
-                .await?
+    let here = current_place(&mut tx, caller).await?;
+    let scope = scope_of(caller, here.as_ref());
+    let reader = match &options.project {
+        None => here.ok_or(Rejection::ProjectRequired)?.reader,
+        Some(argument) => {
+            let named = place(&mut tx, caller, Some(argument)).await?;
+            options.named = named.project.map(|project| project.id.uuid);
+            named.reader
         }
+    };
+    let terms = terms(&options.query);
+    let rows = if terms.is_empty() || reader.projects.is_empty() {
+        Vec::new()
+    } else {
+        tx.search_index(&terms, &reader, options.limit).await?
     };
     // No connection is held while the continuation is kept.
     tx.commit().await?;
@@ -102,70 +73,69 @@ async fn start(
 async fn follow(app: &App, caller: &Caller, call: &Continue) -> Result<MemSearchAnswer, Failure> {
     let now = app.clock.now();
     let mut tx = app.store.tenant(caller.tenant, "search.scope").await?;
-    let scope = scope_of(&mut tx, caller).await?;
+    let here = current_place(&mut tx, caller).await?;
     tx.commit().await?;
+    let scope = scope_of(caller, here.as_ref());
     let stored = match app.continuations.load(&scope, &call.cursor, now).await? {
         Loaded::State(json) => Stored::from_json(&json)?,
         Loaded::Expired => return Err(Rejection::ExpiredContinuation.into()),
         Loaded::Unknown => return Err(Rejection::InvalidContinuation.into()),
     };
-    match stored.advance(call, &scope, now)? {
+    let plan = stored.advance(call, &scope, now)?;
+    if plan == Plan::Stop {
+        return Ok(complete(stored.step, Reason::CallerStopped));
+    }
+    let mut tx = app.store.tenant(caller.tenant, "search.follow").await?;
+    let reader = reader_again(&mut tx, caller, here, &stored.options).await?;
+    match plan {
         Plan::Stop => Ok(complete(stored.step, Reason::CallerStopped)),
         Plan::Timeline {
             anchors,
             before,
             after,
         } => {
-            let rows = timeline(app, caller, &stored, &anchors, (before, after)).await?;
+            let rows = timeline(tx, &reader, &anchors, (before, after)).await?;
             list(app, &rows, stored.follow()).await
         }
-        Plan::Details { records } => details(app, caller, &stored, &records).await,
+        Plan::Details { records } => details(tx, caller, &reader, &records).await,
     }
 }
 
 async fn timeline(
-    app: &App,
-    caller: &Caller,
-    stored: &Stored,
+    mut tx: TenantTx,
+    reader: &Reader,
     anchors: &[Shown],
     (before, after): (u32, u32),
 ) -> Result<Vec<Row>, Failure> {
     let ids: Vec<RecordId> = anchors.iter().map(|anchor| anchor.id).collect();
-    let mut tx = app.store.tenant(caller.tenant, "search.timeline").await?;
-    let reader = reader_again(&mut tx, caller, &stored.options).await?;
-    let timelines = tx.timeline(&ids, before, after, &reader).await?;
+    let timelines = tx.timeline(&ids, before, after, reader).await?;
     tx.commit().await?;
     let still_there = |(anchor, rows): (&Shown, Vec<Row>)| {
         let is_same = |row: &Row| row.id == anchor.id && row.project.id.uuid == anchor.project;
         rows.iter().any(is_same).then_some(rows)
     };
-    let timelines = anchors
-        .iter()
-        .zip(timelines)
-        .filter_map(still_there)
-        .collect();
-    Ok(join_timelines(timelines))
+    let timelines = anchors.iter().zip(timelines).filter_map(still_there);
+    Ok(join_timelines(timelines.collect()))
 }
 
 async fn details(
-    app: &App,
+    mut tx: TenantTx,
     caller: &Caller,
-    stored: &Stored,
+    reader: &Reader,
     chosen: &[Shown],
 ) -> Result<MemSearchAnswer, Failure> {
     let ids: Vec<RecordId> = chosen.iter().map(|shown| shown.id).collect();
-    let mut tx = app.store.tenant(caller.tenant, "search.details").await?;
-    let reader = reader_again(&mut tx, caller, &stored.options).await?;
-    let mut records = tx.get_records(&ids, &reader).await?;
+    let mut records = tx.get_records(&ids, reader).await?;
     tx.commit().await?;
     records.retain(|record| chosen.iter().any(|shown| is_shown(record, shown)));
-    let view = View {
-        named: stored.options.named,
-        evidence: caller.scopes.contains(Scope::EvidenceRead),
+    let evidence = caller.scopes.contains(Scope::EvidenceRead);
+    let selection = render_selection(&records, View { evidence })?;
+    let detail = |(record, text): (&Record, String)| SearchDetail {
+        row: row(&record.row),
+        text,
     };
-    let selection = render_selection(&records, view)?;
     Ok(MemSearchAnswer {
-        details: records.into_iter().map(Into::into).collect(),
+        details: records.iter().zip(selection.blocks).map(detail).collect(),
         ..answer(Step::Details, selection.text, selection.reason)
     })
 }
@@ -176,11 +146,7 @@ fn is_shown(record: &Record, shown: &Shown) -> bool {
 
 /// Renders a step that lists rows and keeps what the next one needs.
 async fn list(app: &App, rows: &[Row], next: Stored) -> Result<MemSearchAnswer, Failure> {
-    let step = if next.step == Step::Timeline {
-        Step::Index
-    } else {
-        Step::Timeline
-    };
+    let step = next.listed_step();
     #[expect(
         clippy::disallowed_methods,
         reason = "a cursor is drawn from the system's randomness"
@@ -223,7 +189,7 @@ fn row(row: &Row) -> SearchRow {
     SearchRow {
         id: row.id.to_string(),
         kind: row.id.kind.word().to_owned(),
-        title: row.title.clone(),
+        title: title(&row.title),
         observation_type: row.kind.map(|kind| kind.name().to_owned()),
         project: row.project.key.clone(),
         author: row.author.clone(),
@@ -232,32 +198,27 @@ fn row(row: &Row) -> SearchRow {
 }
 
 /// Who may continue the search, and over which projects.
-async fn scope_of(tx: &mut TenantTx, caller: &Caller) -> Result<String, Failure> {
-    let projects = match scope_projects(tx, caller).await? {
-        Some(projects) => ScopeProjects::Only(
-            projects
-                .iter()
-                .map(|ProjectId { uuid, .. }| *uuid)
-                .collect(),
-        ),
-        None => ScopeProjects::All,
+fn scope_of(caller: &Caller, here: Option<&Place>) -> String {
+    let projects = match here.map(|here| &here.reader.projects) {
+        Some(ProjectSet::Only(ids)) => ScopeProjects::Only(ids.iter().map(|id| id.uuid).collect()),
+        Some(ProjectSet::All) | None => ScopeProjects::All,
     };
-    Ok(scope(
-        caller.tenant.uuid(),
-        caller.principal.uuid,
-        &projects,
-    ))
+    scope(caller.tenant.uuid(), caller.principal.uuid, &projects)
 }
 
 /// The rights of a continued call, read anew. A project that is gone leaves nothing to read.
 async fn reader_again(
     tx: &mut TenantTx,
     caller: &Caller,
+    here: Option<Place>,
     options: &Options,
 ) -> Result<Reader, Failure> {
+    let Some(argument) = &options.project else {
+        return Ok(here.ok_or(Rejection::ProjectRequired)?.reader);
+    };
     let named = options.named.map(|named| named.to_string());
-    match place(tx, caller, named.as_deref().or(options.project.as_deref())).await {
-        Ok(Place { reader, .. }) => Ok(reader),
+    match place(tx, caller, Some(named.as_deref().unwrap_or(argument))).await {
+        Ok(place) => Ok(place.reader),
         Err(Failure::Rejected(Rejection::NotFound)) => Ok(Reader {
             principal: caller.principal,
             projects: ProjectSet::Only(Vec::new()),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cairn_domain::limits;
 use cairn_store::Credential;
+use cairn_wire::Problem;
 use moka::future::Cache;
 
 /// Credentials kept in memory at once.
@@ -26,19 +27,87 @@ impl CredentialCache {
         )
     }
 
-    /// The credential of this hash, if it was seen a moment ago.
-    pub async fn find(&self, hash: &[u8; 32]) -> Option<Arc<Credential>> {
-        self.0.get(hash).await
-    }
-
-    /// Remembers a credential whose secret has been verified.
-    pub async fn keep(&self, hash: [u8; 32], credential: Arc<Credential>) {
-        self.0.insert(hash, credential).await;
+    /// The credential of this hash, as it was seen a moment ago or as `find` verifies it now.
+    /// Calls that come meanwhile wait for the same answer.
+    ///
+    /// # Errors
+    /// Those of `find`, which is asked again next time.
+    pub async fn get_or_find(
+        &self,
+        hash: [u8; 32],
+        find: impl Future<Output = Result<Arc<Credential>, Problem>>,
+    ) -> Result<Arc<Credential>, Problem> {
+        let found = self.0.try_get_with(hash, find).await;
+        found.map_err(Arc::unwrap_or_clone)
     }
 }
 
 impl Default for CredentialCache {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use cairn_domain::ids::{PrincipalId, TenantId};
+    use cairn_domain::scope::Scopes;
+    use cairn_wire::Code;
+    use chrono::DateTime;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "no store stands behind this test")]
+    fn credential() -> Arc<Credential> {
+        Arc::new(Credential {
+            tenant: TenantId::verified(1, Uuid::nil()),
+            credential: Uuid::nil(),
+            principal: PrincipalId {
+                key: 1,
+                uuid: Uuid::nil(),
+            },
+            principal_name: "ada".to_owned(),
+            is_service: false,
+            role: None,
+            secret_hash: [0; 32],
+            scopes: Scopes::default(),
+            project: None,
+            expires_at: DateTime::UNIX_EPOCH,
+            last_used_at: None,
+            revoked: false,
+            member_removed: false,
+        })
+    }
+
+    #[tokio::test]
+    async fn calls_that_come_together_ask_once() {
+        let cache = CredentialCache::new();
+        let asked = AtomicU32::new(0);
+        let find = || async {
+            asked.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            Ok(credential())
+        };
+        let (one, two, three) = tokio::join!(
+            cache.get_or_find([1; 32], find()),
+            cache.get_or_find([1; 32], find()),
+            cache.get_or_find([2; 32], find()),
+        );
+        assert!(one.is_ok() && two.is_ok() && three.is_ok());
+        cache.get_or_find([1; 32], find()).await.expect("kept");
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_not_kept() {
+        let cache = CredentialCache::new();
+        let away = async { Err(Problem::fault(Code::StoreUnavailable)) };
+        let failed = cache.get_or_find([1; 32], away).await.expect_err("away");
+        assert_eq!(failed.code, Code::StoreUnavailable);
+        let found = cache.get_or_find([1; 32], async { Ok(credential()) }).await;
+        assert!(found.is_ok());
     }
 }

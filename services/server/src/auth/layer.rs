@@ -8,9 +8,9 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::Response;
 use cairn_domain::scope::{Scope, Scopes};
-use cairn_store::Credential;
+use cairn_store::{Credential, Store};
 use cairn_wire::{Code, Problem};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Caller;
 use super::key::ApiKey;
@@ -37,24 +37,50 @@ async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
         .ok_or_else(unauthenticated)?;
     let hash = key.hash();
     let now = app.clock.now();
-    if let Some(credential) = app.credentials.find(&hash).await {
-        return Ok(caller(&credential, headers, now)?);
-    }
+    let find = async {
+        let found = find(app, &key, now).await;
+        found.map(Arc::new).map_err(|failure| {
+            if let Some(cause) = failure.cause() {
+                tracing::warn!(cause, "a key could not be looked up");
+            }
+            failure.into_problem()
+        })
+    };
+    let credential = app.credentials.get_or_find(hash, find).await?;
+    check(&credential, now)?;
+    Ok(caller(&credential, headers))
+}
+
+/// The credential of a key, whatever its state; its use is noted if it is good for anything.
+async fn find(app: &App, key: &ApiKey, now: DateTime<Utc>) -> Result<Credential, Failure> {
     let mut tx = app.store.system("auth.find_credential").await?;
     let found = tx.find_credential(key.id()).await?;
     tx.commit().await?;
     let credential = found
         .filter(|c| key.matches(&c.secret_hash))
         .ok_or_else(unauthenticated)?;
-    let caller = caller(&credential, headers, now)?;
-    let mut tx = app
-        .store
-        .tenant(credential.tenant, "auth.touch_credential")
-        .await?;
-    tx.touch_credential(credential.credential, now).await?;
-    tx.commit().await?;
-    app.credentials.keep(hash, Arc::new(credential)).await;
-    Ok(caller)
+    // Kept to the hour, so the hour it names is over or not begun.
+    let is_stale = credential
+        .last_used_at
+        .is_none_or(|last| now >= last + TimeDelta::hours(1));
+    if is_stale && check(&credential, now).is_ok() {
+        tokio::spawn(touch(app.store.clone(), credential.clone(), now));
+    }
+    Ok(credential)
+}
+
+/// Notes that a key was used. Nobody waits for it: a request is not held up by a note.
+async fn touch(store: Store, credential: Credential, now: DateTime<Utc>) {
+    let touched = async {
+        let mut tx = store
+            .tenant(credential.tenant, "auth.touch_credential")
+            .await?;
+        tx.touch_credential(credential.credential, now).await?;
+        tx.commit().await
+    };
+    if let Err(error) = touched.await {
+        tracing::debug!(%error, "the use of a key was not noted");
+    }
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -70,11 +96,8 @@ fn unauthenticated() -> Problem {
     )
 }
 
-fn caller(
-    credential: &Credential,
-    headers: &HeaderMap,
-    now: DateTime<Utc>,
-) -> Result<Caller, Problem> {
+/// Whether the credential is good for anything now.
+fn check(credential: &Credential, now: DateTime<Utc>) -> Result<(), Problem> {
     if credential.revoked {
         return Err(Problem::new(Code::CredentialRevoked, "key revoked"));
     }
@@ -84,7 +107,11 @@ fn caller(
     if credential.expires_at <= now {
         return Err(Problem::new(Code::CredentialExpired, "key expired"));
     }
-    Ok(Caller {
+    Ok(())
+}
+
+fn caller(credential: &Credential, headers: &HeaderMap) -> Caller {
+    Caller {
         tenant: credential.tenant,
         credential: credential.credential,
         principal: credential.principal,
@@ -94,7 +121,7 @@ fn caller(
         project_limit: credential.project.clone(),
         expires_at: credential.expires_at,
         current_project: current_project(headers),
-    })
+    }
 }
 
 /// The most a credential may carry: its member's role, or for a service key all but ownership.

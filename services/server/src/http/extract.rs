@@ -2,15 +2,18 @@
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use cairn_domain::Rejection;
 use cairn_domain::json_text::mend_escapes;
 use cairn_domain::limits;
+use cairn_wire::reading::whole;
 use cairn_wire::{Code, Problem};
 use serde::de::DeserializeOwned;
 
-use crate::actions::{Failure, reading};
+use crate::actions::Failure;
 use crate::auth::Caller;
 
 /// The body as JSON text: within the limit, UTF-8, its escapes mended.
@@ -20,10 +23,11 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
     type Rejection = Response;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Response> {
-        read_text(request.into_body())
-            .await
-            .map(Self)
-            .map_err(IntoResponse::into_response)
+        if let Some(problem) = wrong_type(request.headers()) {
+            return Err(Failure::from(problem).into_response());
+        }
+        let text = read_text(request.into_body()).await;
+        text.map(Self).map_err(IntoResponse::into_response)
     }
 }
 
@@ -48,9 +52,22 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for ApiJson<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let JsonText(text) = JsonText::from_request(request, state).await?;
-        reading::whole_body(&text)
+        whole(&text)
             .map(Self)
-            .map_err(IntoResponse::into_response)
+            .map_err(|e| Failure::from(Problem::from(e)).into_response())
+    }
+}
+
+/// A part of the path; one that is no text names nothing.
+pub struct ApiPath<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for ApiPath<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        path.map(|path| Self(path.0))
+            .map_err(|_| Failure::from(Rejection::NotFound).into_response())
     }
 }
 
@@ -77,6 +94,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
             Failure::fault("a route without the authentication layer").into_response()
         })
     }
+}
+
+/// A body that says it is no JSON. One that says nothing is taken at its word of being some.
+fn wrong_type(headers: &HeaderMap) -> Option<Problem> {
+    let kind = headers
+        .get(CONTENT_TYPE)?
+        .to_str()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let is_json = kind == "application/json" || kind.ends_with("+json");
+    (!is_json).then(|| Problem::new(Code::MalformedBody, "Content-Type: application/json"))
 }
 
 fn unreadable(error: &axum::Error) -> Problem {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use cairn_domain::Rejection;
 use cairn_domain::ids::{RecordId, RecordKind};
+use cairn_domain::scope::Scope;
 use cairn_wire::Problem;
 use cairn_wire::observations::{Record, RecordBatch, RecordBatchAnswer};
 
-use super::extract::ApiJson;
+use super::extract::{ApiJson, ApiPath};
 use crate::actions::{Failure, observations};
 use crate::app::App;
 use crate::auth::Caller;
@@ -28,6 +29,16 @@ fn parse_id(kind: RecordKind, text: &str) -> Result<RecordId, Rejection> {
     })
 }
 
+/// A record as this caller may see it.
+fn shown(caller: &Caller, record: cairn_domain::record::Record) -> Record {
+    let record = Record::from(record);
+    if caller.scopes.contains(Scope::EvidenceRead) {
+        record
+    } else {
+        record.without_evidence()
+    }
+}
+
 macro_rules! by_id {
     ($path:literal, $kind:expr, $get:ident, $delete:ident) => {
         /// The record, if the caller may read it.
@@ -39,10 +50,10 @@ macro_rules! by_id {
         pub async fn $get(
             State(app): State<Arc<App>>,
             caller: Caller,
-            Path(id): Path<String>,
+            ApiPath(id): ApiPath<String>,
         ) -> Result<Json<Record>, Failure> {
             let record = observations::get(&app, &caller, parse_id($kind, &id)?).await?;
-            Ok(Json(record.into()))
+            Ok(Json(shown(&caller, record)))
         }
 
         /// Deletes the record for good; again is no error.
@@ -54,7 +65,7 @@ macro_rules! by_id {
         pub async fn $delete(
             State(app): State<Arc<App>>,
             caller: Caller,
-            Path(id): Path<String>,
+            ApiPath(id): ApiPath<String>,
         ) -> Result<StatusCode, Failure> {
             observations::delete(&app, &caller, parse_id($kind, &id)?).await?;
             Ok(StatusCode::NO_CONTENT)
@@ -98,7 +109,10 @@ pub async fn batch(
         .filter(|id| !records.iter().any(|record| record.row.id == **id));
     let missing = missing.map(ToString::to_string).collect();
     Ok(Json(RecordBatchAnswer {
-        items: records.into_iter().map(Record::from).collect(),
+        items: records
+            .into_iter()
+            .map(|record| shown(&caller, record))
+            .collect(),
         missing,
     }))
 }

@@ -38,7 +38,7 @@ pub fn respond(problem: Problem) -> Response {
 pub async fn finish(request: Request, next: Next) -> Response {
     let id = request.extensions().get::<RequestId>().cloned();
     let mut response = next.run(request).await;
-    let Some(mut problem) = response.extensions_mut().remove::<Problem>() else {
+    let Some(mut problem) = problem_of(&mut response) else {
         return response;
     };
     let cause = response.extensions_mut().remove::<Cause>();
@@ -47,7 +47,8 @@ pub async fn finish(request: Request, next: Next) -> Response {
     let retry_after = problem.retry_after;
     let is_unauthenticated = problem.status == 401;
     let headers = response.headers().clone();
-    let mut whole = (response.status(), headers, Json(problem)).into_response();
+    let status = StatusCode::from_u16(problem.status).unwrap_or(response.status());
+    let mut whole = (status, headers, Json(problem)).into_response();
     let headers = whole.headers_mut();
     headers.insert(
         CONTENT_TYPE,
@@ -60,6 +61,18 @@ pub async fn finish(request: Request, next: Next) -> Response {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     whole
+}
+
+/// The problem that a handler left, or the one that a layer's bare answer stands for.
+fn problem_of(response: &mut Response) -> Option<Problem> {
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        return Some(problem);
+    }
+    let is_encoding = response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    is_encoding.then(|| {
+        let detail = "Content-Type: application/json; Content-Encoding: gzip, zstd or none";
+        Problem::new(Code::MalformedBody, detail)
+    })
 }
 
 fn log(problem: &Problem, cause: Option<Cause>) {

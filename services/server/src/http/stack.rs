@@ -24,6 +24,9 @@ use crate::actions::Failure;
 use crate::app::App;
 use crate::auth;
 
+/// The oldest client that this service understands.
+const MIN_CLIENT: &str = "0.1.0";
+
 /// What stands before the routes of verified callers.
 pub fn guarded(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
     let state = Arc::clone(app);
@@ -50,6 +53,10 @@ pub fn outer(routes: Router<Arc<App>>) -> Router<Arc<App>> {
             .layer(SetResponseHeaderLayer::overriding(
                 HeaderName::from_static("cairn-service"),
                 version,
+            ))
+            .layer(SetResponseHeaderLayer::overriding(
+                HeaderName::from_static("cairn-min-client"),
+                HeaderValue::from_static(MIN_CLIENT),
             ))
             .layer(TraceLayer::new_for_http().make_span_with(span))
             .layer(middleware::from_fn(problem::finish))

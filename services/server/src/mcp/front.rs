@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use cairn_wire::{Code, Problem};
 
+use super::answer::Refusal;
 use crate::http::extract::read_text;
 use crate::http::problem::respond;
 
@@ -37,7 +38,12 @@ pub async fn front(request: Request, next: Next) -> Response {
         HeaderValue::from_static("application/json, text/event-stream"),
     );
     parts.headers.remove(CONTENT_LENGTH);
+    let refusal = Refusal::default();
+    parts.extensions.insert(refusal.clone());
     let response = next.run(Request::from_parts(parts, Body::from(text))).await;
+    if let Some(problem) = refusal.find() {
+        return respond(problem);
+    }
     if only_events && is_json(&response) {
         as_event(response).await
     } else {

@@ -1,5 +1,4 @@
-//! Every tool on one page: name, words, schema, and the action it calls. Adding a tool is one
-//! entry in [`TOOLS`] and one arm in [`call`].
+//! Every tool on one page: name, words and schema in [`TOOLS`], the action it calls in [`call`].
 
 use std::sync::Arc;
 
@@ -50,9 +49,14 @@ pub async fn call(
 }
 
 async fn mem_search(app: &App, caller: &Caller, arguments: Value) -> Result<Answer, Failure> {
-    let answer = search::mem_search(app, caller, arguments).await?;
-    let text = answer.text.clone();
-    let data = serde_json::to_value(answer).map_err(|e| Failure::fault(e.to_string()))?;
+    let mut answer = search::mem_search(app, caller, arguments).await?;
+    let text = std::mem::take(&mut answer.text);
+    // The text holds the records within their limits; as data they would stand there twice.
+    answer.details.clear();
+    let mut data = serde_json::to_value(answer).map_err(|e| Failure::fault(e.to_string()))?;
+    if let Some(data) = data.as_object_mut() {
+        data.remove("text");
+    }
     Ok(Answer {
         text,
         data: Some(data),

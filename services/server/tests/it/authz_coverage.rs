@@ -17,7 +17,7 @@ struct Operation {
     call: &'static str,
     body: Option<Value>,
     scope: Option<Scope>,
-    /// Words of the first tenant's that nobody else may see in the answer.
+    /// Whether the path names a record of the first tenant's, so that others find none.
     is_by_id: bool,
 }
 
@@ -77,6 +77,61 @@ async fn call(caller: &Caller, operation: &Operation) -> crate::support::Reply {
         request = request.json(body);
     }
     caller.send(request).await
+}
+
+/// Each tool with arguments that reach the first tenant's records.
+fn tools() -> Vec<(&'static str, Value)> {
+    vec![
+        ("mem_search", json!({"query": "treasure"})),
+        ("get_observations", json!({"ids": ["1", "S1"]})),
+    ]
+}
+
+async fn call_tool(caller: &Caller, name: &str, arguments: &Value) -> crate::support::Reply {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": name, "arguments": arguments}});
+    caller.post("/mcp", message).await
+}
+
+#[tokio::test]
+async fn every_tool_is_covered_and_closed_to_others() {
+    let app = TestApp::start().await;
+    let owner = app.owner().await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let listed = owner.post("/mcp", list).await.ok();
+    let listed = listed["result"]["tools"].as_array().expect("tools").clone();
+    let listed: Vec<_> = listed
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(
+        listed,
+        tools().iter().map(|(name, _)| *name).collect::<Vec<_>>()
+    );
+    let items = ["observation", "summary"].map(|kind| {
+        item(
+            kind,
+            json!({"title": "treasure of acme", "request": "treasure of acme"}),
+        )
+    });
+    owner.events(items.to_vec()).await.ok();
+    let (stranger, reader_of_nothing) = (
+        app.stranger().await,
+        app.owner_with(&[Scope::MemoryWrite]).await,
+    );
+    for (name, arguments) in tools() {
+        let own = call_tool(&owner, name, &arguments).await;
+        assert!(own.text.contains("treasure of acme"), "{name}: {own:?}");
+        let theirs = call_tool(&stranger, name, &arguments).await;
+        assert!(
+            theirs.status == 200 && !theirs.text.contains("of acme"),
+            "{name}: {theirs:?}"
+        );
+        let refused = call_tool(&reader_of_nothing, name, &arguments).await;
+        assert_eq!(refused.code(), "insufficient_scope", "{name}");
+        let anonymous = call_tool(&app.anonymous(), name, &arguments).await;
+        assert_eq!(anonymous.code(), "unauthenticated", "{name}");
+    }
 }
 
 #[test]

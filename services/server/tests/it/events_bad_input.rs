@@ -45,6 +45,15 @@ async fn c025_a_nul_byte_becomes_visible_and_the_rest_is_found() {
     );
     let found = caller.mem_search(json!({"query": "header"})).await.ok();
     assert_eq!(found["rows"][0]["title"], "ELF\u{fffd}file");
+    let packed: Vec<u8> = sqlx::query_scalar("select output from tool_uses where number = 2")
+        .fetch_one(&mut app.db.admin().await)
+        .await
+        .expect("stored");
+    let output = zstd::decode_all(packed.as_slice()).expect("unpacked");
+    assert_eq!(
+        String::from_utf8(output).expect("text"),
+        "ELF\u{fffd}\u{1} header"
+    );
 }
 
 #[tokio::test]
@@ -266,6 +275,85 @@ async fn what_has_the_wrong_shape_is_refused_by_name(
                 .expect("items")
                 .iter()
                 .all(|i| i["status"] == "refused")
+        );
+    }
+}
+
+#[tokio::test]
+async fn times_beyond_what_can_be_kept_are_refused_alone() {
+    let app = TestApp::start().await;
+    let caller = app.owner().await;
+    let dated = |kind, body, at| {
+        let mut event = item(kind, body);
+        event["at"] = json!(at);
+        event
+    };
+    let entry = json!({"list": "l", "fields": {"task": "t"}});
+    let reply = caller
+        .events(vec![
+            dated(
+                "observation",
+                json!({"title": "t"}),
+                "-9999-01-01T00:00:00Z",
+            ),
+            dated("work_entry", entry.clone(), "-262143-01-01T00:00:00Z"),
+            dated("work_entry", entry, "+262142-12-31T23:59:59Z"),
+            dated("observation", json!({"title": "t"}), "1970-01-01T00:00:00Z"),
+        ])
+        .await;
+    assert_eq!(reply.status, 207, "{reply:?}");
+    let answer = reply.json();
+    let statuses: Vec<_> = (0..4)
+        .map(|at| answer["items"][at]["status"].clone())
+        .collect();
+    assert_eq!(statuses, ["refused", "refused", "stored", "stored"]);
+    assert_eq!(answer["items"][1]["pointer"], "/items/1/at");
+    for sent_at in ["-9999-01-01T00:00:00Z", "+262142-12-31T23:59:59Z"] {
+        let mut batch = caller.batch(vec![item(
+            "work_entry",
+            json!({"list": "l", "fields": {"a": 1}}),
+        )]);
+        batch["sent_at"] = json!(sent_at);
+        assert_eq!(
+            caller.post("/v1/events", batch).await.status,
+            200,
+            "{sent_at}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_text_or_no_json_is_a_problem_document() {
+    let app = TestApp::start().await;
+    let caller = app.owner().await;
+    caller.remember("t", "").await;
+    for path in [
+        "/v1/observations/%FF",
+        "/v1/context?project=%00",
+        "/v1/context?project=%FF",
+    ] {
+        assert_eq!(caller.get(path).await.code(), "not_found", "{path}");
+    }
+    let search = caller
+        .mem_search(json!({"query": "t", "project": "\0"}))
+        .await;
+    assert_eq!(search.code(), "not_found");
+    for header in ["%00", "%FF%FE", "%"] {
+        let request = caller
+            .clone()
+            .nowhere()
+            .request(reqwest::Method::GET, "/v1/context");
+        let reply = caller.send(request.header("Cairn-Project", header)).await;
+        assert_eq!(reply.status, 200, "{header}: {reply:?}");
+    }
+    for (name, value) in [("Content-Type", "text/plain"), ("Content-Encoding", "br")] {
+        let request = caller
+            .request(reqwest::Method::POST, "/v1/events")
+            .body("{}");
+        let reply = caller.send(request.header(name, value)).await;
+        assert_eq!(
+            (reply.status.as_u16(), reply.code().as_str()),
+            (400, "malformed_body")
         );
     }
 }

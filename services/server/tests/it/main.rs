@@ -10,6 +10,7 @@ mod support;
 mod authz_coverage;
 mod context;
 mod crash;
+mod credentials;
 mod degraded;
 mod events;
 mod events_bad_input;

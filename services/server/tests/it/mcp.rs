@@ -129,6 +129,44 @@ async fn what_a_model_can_correct_it_reads() {
     assert!(unknown.expect_err("refused").to_string().contains("-32602"));
 }
 
+#[tokio::test]
+async fn the_data_of_a_step_is_no_way_around_its_caps() {
+    let app = TestApp::start().await;
+    let caller = app.owner().await;
+    for n in 0..5 {
+        caller
+            .remember(&format!("big {n}\n# x <private>"), &"word ".repeat(13_000))
+            .await;
+    }
+    let client = client(&caller).await;
+    let mut arguments = json!({"query": "big", "maxDetails": 5});
+    for _ in 0..3 {
+        let result = tool(&client, "mem_search", arguments).await;
+        let data = result.structured_content.clone().expect("data");
+        assert!(data.to_string().len() < 16 * 1024 && text(&result).len() <= 64 * 1024);
+        assert!(!data.to_string().contains("\n") && !data.to_string().contains("<private>"));
+        let ids = json!(["1", "2", "3", "4", "5"]);
+        arguments = json!({"continuation": data["continuation"], "selectedIds": ids});
+    }
+}
+
+#[tokio::test]
+async fn a_lacking_scope_is_an_http_refusal() {
+    let app = TestApp::start().await;
+    let writer = app
+        .owner_with(&[cairn_domain::scope::Scope::MemoryWrite])
+        .await;
+    for name in ["mem_search", "get_observations"] {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": name, "arguments": {"query": "x", "ids": ["1"]}}});
+        let reply = raw(&writer, call, &[]).await;
+        assert_eq!(
+            (reply.status.as_u16(), reply.code().as_str()),
+            (403, "insufficient_scope")
+        );
+    }
+}
+
 /// Sends one message as a host of the given revision would.
 async fn raw(caller: &Caller, message: Value, headers: &[(&str, &str)]) -> crate::support::Reply {
     let mut request = caller.request(Method::POST, "/mcp").json(&message);

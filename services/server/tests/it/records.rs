@@ -122,6 +122,26 @@ async fn another_tenants_record_looks_exactly_like_a_missing_one() {
 }
 
 #[tokio::test]
+async fn tool_uses_are_named_only_to_those_who_may_read_them() {
+    let app = TestApp::start().await;
+    let owner = app.owner().await;
+    let body = json!({"title": "t", "tool_uses": ["T777"]});
+    owner.events(vec![item("observation", body)]).await.ok();
+    let reader = app
+        .owner_with(&[cairn_domain::scope::Scope::MemoryRead])
+        .await;
+    let asked = json!({"ids": ["1"]});
+    for (caller, names) in [(owner, true), (reader, false)] {
+        let one = caller.get("/v1/observations/1").await.text;
+        let many = caller
+            .post("/v1/observations/batch", asked.clone())
+            .await
+            .text;
+        assert_eq!((one.contains("T777"), many.contains("T777")), (names, names));
+    }
+}
+
+#[tokio::test]
 async fn a_member_deletes_its_own_and_an_admin_those_of_others() {
     let app = TestApp::start().await;
     let (owner, member) = (app.owner().await, app.member().await);

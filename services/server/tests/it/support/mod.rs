@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::scope::{Scope, Scopes};
-use cairn_server::admin;
 use cairn_server::app::{App, Clock, Door};
 use cairn_server::auth::key::ApiKey;
 use cairn_server::lifecycle::{self, Drain};
@@ -145,7 +144,7 @@ impl TestApp {
             twin.tenant,
             twin.owner,
             all_scopes(),
-            Some(project.id),
+            Some(project.project.id),
         );
         Caller::new(&self.base, Some(&key.await))
     }
@@ -176,7 +175,7 @@ async fn insert_key(
         .tenant(tenant, "test.insert_key")
         .await
         .expect("begin");
-    let days = i64::from(admin::DEFAULT_DAYS);
+    let days = i64::from(cairn_domain::limits::KEY_DAYS);
     tx.insert_credential(&NewCredential {
         key_id: key.id(),
         secret_hash: key.hash(),
