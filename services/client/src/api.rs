@@ -8,6 +8,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 
 use crate::account::Account;
+use crate::config;
 use crate::exit::Failure;
 use crate::spool::{Delivery, Service, Stop, Trouble};
 
@@ -85,6 +86,17 @@ impl Api {
             .body(body);
         self.prepare(request)
             .header(CONTENT_TYPE, "application/json")
+    }
+
+    /// What a session in the current project starts with.
+    ///
+    /// # Errors
+    /// As [`Api::text`].
+    pub async fn context(&self) -> Result<String, Failure> {
+        let zone = config::time_zone().unwrap_or_else(|| "UTC".to_owned());
+        let path = format!("/v1/context?tz={}", percent_encode(&zone));
+        self.text(self.get(&path).header(ACCEPT, "text/plain"))
+            .await
     }
 
     fn prepare(&self, mut request: RequestBuilder) -> RequestBuilder {
@@ -167,6 +179,7 @@ async fn read_delivery(response: Response) -> Delivery {
         401 | 403 => stopped(Trouble::SignIn, why, retry_after),
         413 => Delivery::TooLarge,
         400 | 422 => Delivery::Unreadable(why),
+        500 => Delivery::Fault { why, version },
         429 | 503 => stopped(Trouble::Busy, why, retry_after),
         _ => stopped(Trouble::Away, why, retry_after),
     }
@@ -200,6 +213,7 @@ fn read_problem(status: StatusCode, text: &str) -> Problem {
         let code = match status.as_u16() {
             401 => Code::Unauthenticated,
             429 => Code::RateLimited,
+            500 => Code::Internal,
             _ => Code::StoreUnavailable,
         };
         let mut problem = Problem::new(code, format!("HTTP {}", status.as_u16()));

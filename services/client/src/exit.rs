@@ -16,6 +16,12 @@ pub enum Failure {
     /// No answer in time.
     #[error("the service cannot be reached: {0}")]
     Unreachable(String),
+    /// The service answered, and could not do its work.
+    #[error("the service failed: {0}")]
+    Fault(String),
+    /// Git did not name the repository in this time.
+    #[error("git did not name this repository's first commit within {} s", .0.as_secs_f32())]
+    Slow(std::time::Duration),
     /// The service understood and said no.
     #[error("{}", .0.text())]
     Refused(Box<Problem>),
@@ -40,7 +46,7 @@ impl Failure {
     #[must_use]
     pub const fn status(&self) -> u8 {
         match self {
-            Self::Failed(_) => 1,
+            Self::Failed(_) | Self::Fault(_) | Self::Slow(_) => 1,
             Self::NotSignedIn(_) => 3,
             Self::Unreachable(_) => 4,
             Self::Refused(_) => 5,
@@ -57,6 +63,7 @@ impl Failure {
             Code::Unauthenticated | Code::CredentialRevoked | Code::CredentialExpired => {
                 Self::NotSignedIn(problem.detail.unwrap_or(problem.title))
             }
+            _ if problem.status == 500 => Self::Fault(problem.text()),
             _ if problem.status >= 500 => Self::Unreachable(problem.text()),
             _ => Self::Refused(Box::new(problem)),
         }
@@ -68,5 +75,24 @@ impl Failure {
             what: path.display().to_string(),
             cause,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_fails_is_not_one_that_is_away() {
+        let failure = |code| Failure::of(Problem::new(code, ""));
+        let fault = failure(Code::Internal);
+        assert_eq!(fault.status(), 1);
+        assert!(
+            fault
+                .to_string()
+                .starts_with("the service failed: internal"),
+            "{fault}"
+        );
+        assert_eq!(failure(Code::StoreUnavailable).status(), 4);
     }
 }

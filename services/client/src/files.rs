@@ -1,7 +1,7 @@
 //! Files of the client: private folders, writes that are whole or not there, locks.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -77,6 +77,20 @@ fn write_aside(folder: &Path, content: &[u8]) -> io::Result<PathBuf> {
 /// What the file system says.
 pub fn sync_dir(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// Whether a file that is open for reading ends in a newline, or is empty.
+///
+/// # Errors
+/// What the file system says.
+pub fn ends_in_newline(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
 /// Removes what writers that were killed left in a folder.

@@ -1,5 +1,7 @@
 //! Sending the spool, for a person who waits and for a hook that does not.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
@@ -10,11 +12,14 @@ use crate::api::{self, Api};
 use crate::config::{Dirs, Settings};
 use crate::exit::Failure;
 use crate::hooks;
-use crate::spool::{self, Addressee, Outcome, Pace, Spool, Stop, Trouble};
-use crate::{account, log, state};
+use crate::spool::{Addressee, Flush, Naming, Outcome, Pace, Spool, Stop, Trouble};
+use crate::{account, log, project, state};
 
 /// The longest wait that a flush sits out itself; a longer one is left to a later run.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long git may take to name a repository.
+const GIT_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -30,6 +35,10 @@ pub fn now(client: &Client) -> Result<(), Failure> {
             "Sent {}, set aside {}.",
             outcome.sent, outcome.set_aside
         ));
+    }
+    let held = Spool::of(&client.dirs, &client.settings).held();
+    if held > 0 {
+        say(&format!("Held back {held}, on which the service failed."));
     }
     match outcome.stop {
         Some(stop) => Err(failure(stop)),
@@ -61,6 +70,7 @@ pub fn in_background() -> Result<(), Failure> {
 fn failure(stop: Stop) -> Failure {
     match stop.trouble {
         Trouble::SignIn => Failure::NotSignedIn(stop.why),
+        Trouble::Fault => Failure::Fault(stop.why),
         Trouble::Busy | Trouble::Away => Failure::Unreachable(stop.why),
     }
 }
@@ -82,7 +92,8 @@ fn flush(dirs: &Dirs, settings: &Settings, by_hand: bool) -> Result<Option<Outco
         api::block_on(async { flusher.run(&mut total, by_hand).await.map_err(to_failure) })?;
         // A hook that found the lock held relies on one more look after its end.
         drop(lock);
-        if total.stop.is_some() || flusher.is_done() {
+        let again = total.stop.is_none() && spool.has_more_than(&total).map_err(to_failure)?;
+        if !again {
             return Ok(Some(total));
         }
         match spool.lock_flush().map_err(to_failure)? {
@@ -98,6 +109,8 @@ struct Flusher<'a> {
     api: Api,
     to: Addressee,
     key: Option<String>,
+    /// What git has said about checkouts.
+    named: RefCell<HashMap<String, Naming>>,
 }
 
 impl<'a> Flusher<'a> {
@@ -109,6 +122,7 @@ impl<'a> Flusher<'a> {
             spool,
             api: Api::new(&service, account.as_ref(), DEADLINE)?,
             key: account.as_ref().map(|account| account.key.clone()),
+            named: RefCell::default(),
             to: Addressee {
                 service,
                 tenant: account.and_then(|account| account.tenant),
@@ -117,10 +131,11 @@ impl<'a> Flusher<'a> {
         })
     }
 
-    /// Whether nothing that is for the service waits.
-    fn is_done(&self) -> bool {
-        let waiting = self.spool.waiting().unwrap_or_default();
-        !waiting.iter().any(|record| self.to.is_for(record))
+    /// Asks git at most once about a checkout, however slow it is.
+    fn name(&self, root: &str) -> Naming {
+        let mut named = self.named.borrow_mut();
+        let ask = || project::name_checkout(root, self.dirs, GIT_PATIENCE);
+        named.entry(root.to_owned()).or_insert_with(ask).clone()
     }
 
     async fn run(&self, total: &mut Outcome, by_hand: bool) -> io::Result<()> {
@@ -129,7 +144,7 @@ impl<'a> Flusher<'a> {
             let wait = pace.wait(Utc::now());
             // A person may ask at any time whether an outage is over; a refused key and a
             // service that asked for rest are left alone.
-            let waived = by_hand && pace.trouble == Some(Trouble::Away);
+            let waived = by_hand && matches!(pace.trouble, Some(Trouble::Away | Trouble::Fault));
             if !wait.is_zero() && !waived {
                 if wait > PATIENCE {
                     total.stop = Some(waiting_stop(&pace, wait));
@@ -137,7 +152,14 @@ impl<'a> Flusher<'a> {
                 }
                 tokio::time::sleep(wait).await;
             }
-            let outcome = spool::run(&self.spool, &self.api, &self.to).await?;
+            let flush = Flush {
+                spool: &self.spool,
+                service: &self.api,
+                to: &self.to,
+                name: &|root| self.name(root),
+                now: Utc::now(),
+            };
+            let outcome = flush.run().await?;
             pace.note(&outcome, Utc::now());
             pace.save(self.dirs);
             self.retry_refused_by_older(&outcome)?;
@@ -148,13 +170,15 @@ impl<'a> Flusher<'a> {
             total.sent += outcome.sent;
             total.set_aside += outcome.set_aside;
             total.stop = outcome.stop;
+            total.segments = outcome.segments;
             if !busy {
                 return Ok(());
             }
         }
     }
 
-    /// Records that an older service did not understand get another chance with a newer one.
+    /// Records that an older service did not understand, or failed on, get another chance with a
+    /// newer one.
     fn retry_refused_by_older(&self, outcome: &Outcome) -> io::Result<()> {
         let Some(version) = outcome.version.as_deref() else {
             return Ok(());
@@ -164,7 +188,8 @@ impl<'a> Flusher<'a> {
                 .is_none_or(|old| numbers(version) > numbers(old))
         };
         self.spool.put_back(|entry| {
-            entry.code.as_deref() == Some("unsupported_kind") && grown(&entry.version)
+            let code = entry.code.as_deref();
+            matches!(code, Some("unsupported_kind" | "internal")) && grown(&entry.version)
         })?;
         Ok(())
     }

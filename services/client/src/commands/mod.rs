@@ -19,6 +19,9 @@ use crate::project::Project;
 /// How long a person waits for the service.
 const DEADLINE: Duration = Duration::from_secs(10);
 
+/// How long a person waits for git to name a repository.
+const GIT_PATIENCE: Duration = Duration::from_secs(20);
+
 /// The client as it stands in a folder.
 pub struct Client {
     dirs: Dirs,
@@ -55,7 +58,13 @@ impl Client {
             return Err(Failure::NotSignedIn(format!("no key for {service}")));
         }
         let api = Api::new(service, account.as_ref(), DEADLINE)?;
-        Ok(api.within(&self.project.name.key))
+        Ok(api.within(&self.named_project()?.name.key))
+    }
+
+    /// This folder's project, whatever must be asked for it.
+    fn named_project(&self) -> Result<Project, Failure> {
+        let project = self.project.clone().named(&self.dirs, GIT_PATIENCE);
+        project.ok_or(Failure::Slow(GIT_PATIENCE))
     }
 }
 

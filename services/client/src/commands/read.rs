@@ -3,22 +3,17 @@
 use cairn_wire::domain::ids::{RecordId, RecordKind};
 use cairn_wire::observations::{ObservationFields, Record, SummaryFields};
 use cairn_wire::search::{MemSearch, MemSearchAnswer};
-use reqwest::header::ACCEPT;
 use serde_json::Value;
 
 use super::{Client, say};
 use crate::api;
 use crate::cli::Search;
-use crate::config;
 use crate::exit::Failure;
 
 /// Prints the context of this folder's project.
 pub fn context(client: &Client) -> Result<(), Failure> {
     let api = client.api()?;
-    let zone = config::time_zone().unwrap_or_else(|| "UTC".to_owned());
-    let path = format!("/v1/context?tz={}", api::percent_encode(&zone));
-    let request = api.get(&path).header(ACCEPT, "text/plain");
-    say(&api::block_on(api.text(request))?);
+    say(&api::block_on(api.context())?);
     Ok(())
 }
 

@@ -3,28 +3,15 @@
 
 use std::io::BufRead;
 
+use cairn_wire::domain::event::Visibility;
 use cairn_wire::domain::{json_text, wrapper_tags};
-use cairn_wire::events::{ProjectName, SessionName};
 use chrono::Utc;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Client, say};
 use crate::exit::Failure;
-use crate::spool::{Item, Record, Spool, VERSION};
-
-/// One line of the input: an item of a request, of which only the kind must be named.
-#[derive(Deserialize)]
-struct Given {
-    kind: String,
-    event_id: Option<Uuid>,
-    at: Option<String>,
-    project: Option<ProjectName>,
-    session: Option<SessionName>,
-    #[serde(default)]
-    body: Map<String, Value>,
-}
+use crate::spool::{Item, Record, Spool};
 
 /// Spools the events that standard input names, one JSON object a line. What a line leaves out
 /// is a new event id, the present moment and this folder's project. Sends nothing itself.
@@ -44,12 +31,12 @@ pub fn record(client: &Client) -> Result<(), Failure> {
         if line.trim().is_empty() {
             continue;
         }
-        let record = Record {
-            v: VERSION,
-            service: Some(service.to_owned()),
-            tenant: tenant.clone(),
-            item: item(client, &line).map_err(|e| unreadable(&e))?,
-        };
+        let item = item(client, &line).map_err(|e| unreadable(&e))?;
+        let mut record = Record::new(item, service, tenant.clone());
+        if record.item.project.is_none() {
+            record.item.project = Some(client.project.name.clone());
+            record.checkout_root = client.project.unnamed.clone();
+        }
         spool
             .append(&record)
             .map_err(|cause| Failure::CannotWrite {
@@ -62,24 +49,22 @@ pub fn record(client: &Client) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The item that a line names: of a request, but only the kind must be there.
 fn item(client: &Client, line: &str) -> serde_json::Result<Item> {
     let mended = json_text::mend_escapes(line);
-    let given: Given = serde_json::from_str(&wrapper_tags::strip_json(&mended))?;
-    let private = client.settings.visibility == cairn_wire::domain::event::Visibility::Private;
-    Ok(Item {
-        event_id: given.event_id.unwrap_or_else(Uuid::now_v7).to_string(),
-        kind: given.kind,
-        at: given
-            .at
-            .unwrap_or_else(|| cairn_wire::time::text(Utc::now())),
-        project: Some(given.project.unwrap_or_else(|| client.project.name.clone())),
-        session: given.session,
-        after: None,
-        agent_id: None,
-        agent_type: None,
-        branch: None,
-        checkout: Some(client.project.checkout()),
-        visibility: private.then(|| "private".to_owned()),
-        body: given.body,
-    })
+    let mut given: Map<String, Value> = serde_json::from_str(&wrapper_tags::strip_json(&mended))?;
+    given.retain(|_, value| !value.is_null());
+    let mut default = |name: &str, value: Value| {
+        given.entry(name).or_insert(value);
+    };
+    default("event_id", Uuid::now_v7().to_string().into());
+    default("at", cairn_wire::time::text(Utc::now()).into());
+    default("checkout", client.project.checkout().into());
+    if client.settings.visibility == Visibility::Private {
+        given.insert("visibility".to_owned(), Visibility::Private.name().into());
+    }
+    let mut item: Item = serde_json::from_value(Value::Object(given))?;
+    let id = Uuid::parse_str(&item.event_id).map_err(serde::de::Error::custom)?;
+    item.event_id = id.to_string();
+    Ok(item)
 }

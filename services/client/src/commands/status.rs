@@ -26,9 +26,10 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
     });
     let is_foreign = |record: &&Record| to.as_ref().is_some_and(|to| !to.is_for(record));
     let foreign = records.iter().filter(is_foreign).count();
-    let aside = spool.aside().list().map_err(unreadable)?.len();
+    let aside = spool.aside().count().map_err(unreadable)?;
+    let held = spool.held();
     let counted = spool.counted();
-    let healthy = aside == 0 && counted == 0 && pace.error.is_none() && account.is_some();
+    let healthy = aside + held == 0 && counted == 0 && pace.error.is_none() && account.is_some();
     let state = if healthy { "ok" } else { "attention" };
     if short {
         say(&format!(
@@ -36,6 +37,7 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
         ));
         return Ok(());
     }
+    let project = client.named_project()?;
     let signed_in = match &account {
         Some(account) => account
             .tenant
@@ -47,7 +49,7 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
         format!("State:     {state}"),
         format!("Service:   {}", service.unwrap_or("none; set CAIRN_URL")),
         format!("Account:   {signed_in}"),
-        format!("Project:   {}", client.project.name.key),
+        format!("Project:   {}", project.name.key),
         format!(
             "Waiting:   {waiting}{}",
             match foreign {
@@ -64,6 +66,11 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
             }
         ),
     ];
+    if held > 0 {
+        lines.push(format!(
+            "Held back: {held} of those that wait; the service failed on them"
+        ));
+    }
     if counted > 0 {
         lines.push(format!(
             "Lost:      {counted} tool uses found the spool full"
@@ -100,8 +107,8 @@ pub fn spool(client: &Client, what: cli::Spool) -> Result<(), Failure> {
             say(&format!("{count} put back; send them with: cairn flush"));
         }
         cli::Spool::Drop => {
-            let dropped = spool.aside().take(|_| true).map_err(unreadable)?;
-            say(&format!("{} dropped.", dropped.len()));
+            let dropped = spool.aside().take(|_| Ok(true)).map_err(unreadable)?;
+            say(&format!("{dropped} dropped."));
         }
     }
     Ok(())

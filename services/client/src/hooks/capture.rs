@@ -1,4 +1,4 @@
-//! Capture: from what a host reports to the record that is spooled.
+//! Capture: from what a host reports to the item that is spooled.
 //!
 //! Texts are treated here, before anything touches the disk: blobs, wrapper tags, length.
 
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{Hook, base};
 use crate::blobs;
 use crate::hosts::{Event, ToolUse};
-use crate::spool::{Item, Record, VERSION};
+use crate::spool::Item;
 use crate::state;
 
 /// Cairn's own tools: their results are in memory already. Under any server's prefix.
@@ -46,11 +46,11 @@ const OWN_TOOLS: &[&str] = &[
 /// Own tools with names that other servers use as well: only a server named after us counts.
 const OWN_TOOLS_WITH_COMMON_NAMES: &[&str] = &["search", "timeline", "memory_add", "memory_search"];
 
-/// The record of what a host reports; `None` if nothing is kept of it.
-pub fn record(hook: &Hook) -> Option<Record> {
+/// The item for what a host reports; `None` if nothing is kept of it.
+pub fn item(hook: &Hook) -> Option<Item> {
     let (kind, body) = body(hook)?;
     let report = &hook.report;
-    let item = Item {
+    Some(Item {
         event_id: event_id(hook).to_string(),
         kind: kind.to_owned(),
         at: cairn_wire::time::text(Utc::now()),
@@ -69,12 +69,6 @@ pub fn record(hook: &Hook) -> Option<Record> {
             private @ Visibility::Private => Some(private.name().to_owned()),
         },
         body,
-    };
-    Some(Record {
-        v: VERSION,
-        service: None,
-        tenant: None,
-        item,
     })
 }
 

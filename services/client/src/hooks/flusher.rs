@@ -13,11 +13,12 @@ pub fn start(spool: &Spool, dirs: &Dirs) {
     let free = matches!(spool.lock_flush(), Ok(Some(_)));
     if free && !spool.is_empty() {
         // A process group of its own at once; its own session follows in `detach`.
-        drop(spawn(dirs, 0));
+        drop(flush(dirs).and_then(|mut flush| flush.process_group(0).spawn()));
     }
 }
 
-fn spawn(dirs: &Dirs, group: i32) -> io::Result<()> {
+/// A flush in the background, ready to start.
+fn flush(dirs: &Dirs) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["flush", "--background"]);
     command
@@ -26,10 +27,7 @@ fn spawn(dirs: &Dirs, group: i32) -> io::Result<()> {
         .stderr(Stdio::null());
     // Not in the host's folder: that one may be removed while the flusher runs.
     command.current_dir(&dirs.data);
-    if group == 0 {
-        command.process_group(0);
-    }
-    command.spawn().map(drop)
+    Ok(command)
 }
 
 /// Takes this process out of its host's session; `false` if another process goes on instead.
@@ -38,5 +36,5 @@ fn spawn(dirs: &Dirs, group: i32) -> io::Result<()> {
 /// over to a child of its own, which can.
 #[must_use]
 pub fn detach(dirs: &Dirs) -> bool {
-    nix::unistd::setsid().is_ok() || spawn(dirs, 1).is_err()
+    nix::unistd::setsid().is_ok() || flush(dirs).and_then(|mut flush| flush.spawn()).is_err()
 }

@@ -19,7 +19,7 @@ use crate::account;
 use crate::config::{Dirs, HostEnv, Settings};
 use crate::hosts::{Event, Report, claude_code};
 use crate::project::{self, Project};
-use crate::spool::{Pace, Spool, Trouble};
+use crate::spool::{Pace, Record, Spool, Trouble};
 use crate::state;
 use crate::stdin::Input;
 
@@ -106,11 +106,12 @@ impl Hook {
     /// Spools what is to be recorded, then has somebody send it.
     fn record(&self, service: &str, account: Option<&account::Account>, pace: &Pace) {
         let spool = Spool::of(&self.dirs, &self.settings);
-        if let Some(mut record) = capture::record(self) {
-            record.service = Some(service.to_owned());
-            record.tenant = account.and_then(|account| account.tenant.clone());
+        if let Some(item) = capture::item(self) {
+            let tenant = account.and_then(|account| account.tenant.clone());
+            let mut record = Record::new(item, service, tenant);
+            record.checkout_root = self.project.unnamed.clone();
             if let Err(e) = spool.append(&record)
-                && !direct::send(service, account, &record)
+                && !direct::send(&self.dirs, service, account, record)
             {
                 self.tell_once("spool", &format!("cairn: cannot write the spool: {e}"));
             }
@@ -144,16 +145,12 @@ fn locate(report: &Report, dirs: &Dirs) -> (PathBuf, Project) {
     let folder = cwd.or_else(|| started.clone()).unwrap_or_else(here);
     let project = Project::of(&folder, dirs);
     match started {
-        Some(started) if is_plain(&project) && !folder.starts_with(&started) => {
+        Some(started) if project.is_plain() && !folder.starts_with(&started) => {
             let project = Project::of(&started, dirs);
             (folder, project)
         }
         _ => (folder, project),
     }
-}
-
-fn is_plain(project: &Project) -> bool {
-    project.name.key.starts_with("dir:")
 }
 
 /// Folder from which a host's relative paths start.

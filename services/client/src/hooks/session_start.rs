@@ -2,21 +2,25 @@
 //! the host's limit, whatever the service sends.
 
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cairn_wire::domain::bounds::units;
-use reqwest::header::ACCEPT;
 
 use super::Hook;
 use crate::account::Account;
 use crate::api::{self, Api};
-use crate::config;
 use crate::exit::Failure;
 use crate::hosts::claude_code;
 use crate::spool::{Pace, Spool, Trouble};
 
 /// Time for the service; with the start of a process and the spool, 3 s in all.
 const DEADLINE: Duration = Duration::from_millis(2_600);
+
+/// The part of it that git may take to name a repository that has no name yet.
+const GIT_PATIENCE: Duration = Duration::from_millis(800);
+
+/// What a person who must sign in is told.
+const SIGN_IN: &str = "Notice: not signed in to the memory service; run: cairn login --key";
 
 /// Units that notices may take.
 const NOTICE_UNITS: usize = 400;
@@ -31,8 +35,7 @@ pub fn answer(
 ) {
     let mut notices = Vec::new();
     if account.is_none() || pace.trouble == Some(Trouble::SignIn) {
-        notices
-            .push("Notice: not signed in to the memory service; run: cairn login --key".to_owned());
+        notices.push(SIGN_IN.to_owned());
     }
     notices.extend(spool_notice(hook));
     let resumes = matches!(source, Some("resume" | "fork"));
@@ -42,10 +45,14 @@ pub fn answer(
             Ok(text) => index = text,
             // A project that nobody has written to yet.
             Err(Failure::Refused(problem)) if problem.status == 404 => {}
-            Err(failure) => notices.push(failure_notice(&failure)),
+            Err(failure) => {
+                let notice = failure_notice(&failure).to_owned();
+                if !notices.contains(&notice) {
+                    notices.push(notice);
+                }
+            }
         }
     }
-    notices.dedup();
     if let Some(text) = render(&index, &notices, hook.settings.context_limit) {
         // A host that is gone needs no answer.
         drop(writeln!(
@@ -58,7 +65,7 @@ pub fn answer(
 
 fn spool_notice(hook: &Hook) -> Option<String> {
     let spool = Spool::of(&hook.dirs, &hook.settings);
-    let aside = spool.aside().list().map_or(0, |entries| entries.len());
+    let aside = spool.aside().count().unwrap_or(0);
     let word = if aside == 1 {
         "event was"
     } else {
@@ -67,24 +74,25 @@ fn spool_notice(hook: &Hook) -> Option<String> {
     (aside > 0).then(|| format!("Notice: {aside} {word} not stored; run: cairn spool list"))
 }
 
-fn failure_notice(failure: &Failure) -> String {
+const fn failure_notice(failure: &Failure) -> &'static str {
     match failure {
-        Failure::NotSignedIn(_) => {
-            "Notice: not signed in to the memory service; run: cairn login --key".to_owned()
-        }
+        Failure::NotSignedIn(_) => SIGN_IN,
         Failure::Unreachable(_) => {
-            "Notice: the memory service cannot be reached; run: cairn status".to_owned()
+            "Notice: the memory service cannot be reached; run: cairn status"
         }
-        _ => "Notice: the memory service refused the session's context; run: cairn context"
-            .to_owned(),
+        Failure::Fault(_) => "Notice: the memory service has a fault; run: cairn status",
+        Failure::Slow(_) => "Notice: git is slow to name this repository; run: cairn context",
+        _ => "Notice: the memory service refused the session's context; run: cairn context",
     }
 }
 
 fn fetch(hook: &Hook, service: &str, account: Option<&Account>) -> Result<String, Failure> {
-    let api = Api::new(service, account, DEADLINE)?.within(&hook.project.name.key);
-    let zone = config::time_zone().unwrap_or_else(|| "UTC".to_owned());
-    let path = format!("/v1/context?tz={}", api::percent_encode(&zone));
-    api::block_on(async { api.text(api.get(&path).header(ACCEPT, "text/plain")).await })
+    let end = Instant::now() + DEADLINE;
+    let project = hook.project.clone().named(&hook.dirs, GIT_PATIENCE);
+    let project = project.ok_or(Failure::Slow(GIT_PATIENCE))?;
+    let left = end.saturating_duration_since(Instant::now());
+    let api = Api::new(service, account, left)?.within(&project.name.key);
+    api::block_on(api.context())
 }
 
 /// The whole text within `limit` units; `None` if there is nothing to say.

@@ -1,5 +1,6 @@
 //! Project: which one a folder belongs to, on every machine the same (contract 2.4).
 
+mod first_commit;
 mod git;
 mod glob;
 mod paths;
@@ -7,8 +8,7 @@ mod remote;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cairn_wire::domain::limits;
 use cairn_wire::events::ProjectName;
@@ -16,7 +16,9 @@ use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::config::Dirs;
+use crate::spool::Naming;
 use crate::state;
+use first_commit::Answer;
 
 pub use git::Checkout;
 pub use glob::is_excluded;
@@ -24,42 +26,67 @@ pub use glob::is_excluded;
 /// Characters of the line in a `.cairn-project` file.
 const NAME_CHARS: usize = 128;
 
-/// How long git may take to name a repository's first commit.
-const GIT_PATIENCE: Duration = Duration::from_millis(600);
-
 /// A folder's project, and what its records say about the checkout.
 #[derive(Clone, Debug)]
 pub struct Project {
-    /// The key that decides and the name that people read.
+    /// The key that decides and the name that people read. Of a repository that only its first
+    /// commit names, and git was not asked yet, the folder's: see [`Project::unnamed`].
     pub name: ProjectName,
     /// The top folder of the checkout; the folder itself where there is none.
     pub root: PathBuf,
     /// The branch that is checked out.
     pub branch: Option<String>,
+    /// The checkout's root, while git must still be asked for the project's name. What leaves
+    /// this machine must not carry the folder's name then: one repository is one project.
+    pub unnamed: Option<String>,
+    is_plain: bool,
     home: PathBuf,
 }
 
 impl Project {
-    /// The project of `folder`.
+    /// The project of `folder`, as far as files tell: this is quick.
     #[must_use]
     pub fn of(folder: &Path, dirs: &Dirs) -> Self {
         let folder = resolve(folder);
         let checkout = Checkout::find(&folder);
         let root = checkout.as_ref().map_or(&folder, |checkout| &checkout.root);
-        let name = named_by_file(&folder, root)
-            .or_else(|| checkout.as_ref().and_then(named_by_origin))
-            .or_else(|| {
-                checkout
-                    .as_ref()
-                    .and_then(|c| named_by_first_commit(c, dirs))
-            })
-            .unwrap_or_else(|| named_by_folder(root, dirs));
+        let by_address =
+            named_by_file(&folder, root).or_else(|| checkout.as_ref().and_then(named_by_origin));
+        let found = by_address.or_else(|| {
+            let checkout = checkout.as_ref()?;
+            let commit = first_commit::find_kept(&checkout.common_dir, dirs)?;
+            named_by_first_commit(checkout, &commit)
+        });
         Self {
-            name,
+            unnamed: match &checkout {
+                Some(_) if found.is_none() => root.to_str().map(str::to_owned),
+                _ => None,
+            },
+            is_plain: found.is_none() && checkout.is_none(),
+            name: found.unwrap_or_else(|| named_by_folder(root, dirs)),
             root: root.clone(),
             branch: checkout.as_ref().and_then(Checkout::branch),
             home: resolve(&dirs.home),
         }
+    }
+
+    /// The same project, named for good; git may take `patience`. `None` if it took longer.
+    #[must_use]
+    pub fn named(mut self, dirs: &Dirs, patience: Duration) -> Option<Self> {
+        if let Some(root) = self.unnamed.take() {
+            match name_checkout(&root, dirs, patience) {
+                Naming::Project(name) => self.name = name,
+                Naming::Folder => {}
+                Naming::Later => return None,
+            }
+        }
+        Some(self)
+    }
+
+    /// Whether nothing but the folder itself makes it a project.
+    #[must_use]
+    pub const fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// Where the checkout is, the home folder as `~`.
@@ -104,47 +131,30 @@ fn named_by_origin(checkout: &Checkout) -> Option<ProjectName> {
     project(format!("git:{address}"), &name)
 }
 
-/// Asks git once; the answer is kept, because a first commit never changes.
-fn named_by_first_commit(checkout: &Checkout, dirs: &Dirs) -> Option<ProjectName> {
-    let kept = state::kept_path(dirs, "roots", &checkout.common_dir.to_string_lossy());
-    let commit = match fs::read_to_string(&kept) {
-        Ok(commit) => commit,
-        Err(_) => {
-            let commit = find_first_commit(&checkout.root)?;
-            // Without the note git is asked again: slower, not wrong.
-            drop(crate::files::replace(&kept, commit.as_bytes()));
-            commit
-        }
+/// The project of a checkout that only its first commit names; git may take `patience`.
+#[must_use]
+pub fn name_checkout(root: &str, dirs: &Dirs, patience: Duration) -> Naming {
+    let Some(checkout) = Checkout::find(Path::new(root)) else {
+        return Naming::Folder;
     };
-    // All worktrees share the name of the main one, whose folder holds the repository.
-    let main = checkout.common_dir.parent().unwrap_or(&checkout.root);
-    project(format!("repo:{commit}"), &folder_name(main))
+    let common_dir = &checkout.common_dir;
+    let answer = match first_commit::find_kept(common_dir, dirs) {
+        Some(commit) => Answer::Commit(commit),
+        None => first_commit::ask(&checkout.root, common_dir, dirs, patience),
+    };
+    match answer {
+        Answer::Commit(commit) => {
+            named_by_first_commit(&checkout, &commit).map_or(Naming::Folder, Naming::Project)
+        }
+        Answer::None => Naming::Folder,
+        Answer::Late => Naming::Later,
+    }
 }
 
-fn find_first_commit(root: &Path) -> Option<String> {
-    let mut git = Command::new("git")
-        .args(["rev-list", "--max-parents=0", "HEAD"])
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let end = Instant::now() + GIT_PATIENCE;
-    while git.try_wait().ok()?.is_none() {
-        if Instant::now() >= end {
-            drop(git.kill());
-            drop(git.wait());
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    let output = git.wait_with_output().ok()?;
-    // Joined histories have several first commits; the oldest is printed last.
-    let text = String::from_utf8(output.stdout).ok()?;
-    let commit = text.lines().last()?.trim();
-    let is_id = commit.len() >= 40 && commit.bytes().all(|b| b.is_ascii_hexdigit());
-    is_id.then(|| commit.to_owned())
+/// All worktrees share the name of the main one, whose folder holds the repository.
+fn named_by_first_commit(checkout: &Checkout, commit: &str) -> Option<ProjectName> {
+    let main = checkout.common_dir.parent().unwrap_or(&checkout.root);
+    project(format!("repo:{commit}"), &folder_name(main))
 }
 
 fn named_by_folder(root: &Path, dirs: &Dirs) -> ProjectName {

@@ -1,6 +1,7 @@
 //! Bridge: one message to the service, one answer back, whatever happens on the way.
 
-use std::sync::Mutex;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use base64::Engine;
@@ -20,6 +21,13 @@ use crate::project::Project;
 /// How long a call may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 
+/// How long git may take to name a repository that has no name yet.
+const GIT_PATIENCE: Duration = Duration::from_secs(8);
+
+/// What a call reads if git took longer.
+const NO_PROJECT: &str =
+    "project_required - git is slow to name this repository; try again, or name a project";
+
 /// What a caller without a valid key reads.
 const SIGN_IN: &str = "unauthenticated - sign in with: cairn login";
 
@@ -29,6 +37,10 @@ pub struct Bridge {
     dirs: Dirs,
     settings: Settings,
     api: Option<Api>,
+    /// Where the host was started.
+    folder: PathBuf,
+    /// The key of the project there, once it is known.
+    project: OnceLock<String>,
     session: Option<String>,
     /// The revision that `initialize` settled on.
     negotiated: Mutex<Option<String>>,
@@ -43,16 +55,20 @@ impl Bridge {
         let dirs = Dirs::from_env();
         let host = HostEnv::from_env();
         let here = || std::env::current_dir().unwrap_or_else(|_| dirs.home.clone());
-        let project = Project::of(&host.project_dir.unwrap_or_else(here), &dirs);
+        let folder = host.project_dir.unwrap_or_else(here);
+        let project = Project::of(&folder, &dirs);
         let settings = Settings::load(&dirs, Some(&project.root));
         let api = match &settings.url {
-            Some(service) => Some(Api::new(service, None, DEADLINE)?.within(&project.name.key)),
+            Some(service) => Some(Api::new(service, None, DEADLINE)?),
             None => None,
         };
+        let known = project.unnamed.is_none().then_some(project.name.key);
         Ok(Self {
             dirs,
             settings,
             api,
+            folder,
+            project: known.map(OnceLock::from).unwrap_or_default(),
             session: host.session.map(|session| api::percent_encode(&session)),
             negotiated: Mutex::new(None),
         })
@@ -81,7 +97,11 @@ impl Bridge {
         let (service, api) = service.ok_or("service_unreachable - no service is set")?;
         // A shim lives for days: a key that was renewed meanwhile counts from the next call.
         let account = account::find(&self.dirs, &self.settings, service).ok_or(SIGN_IN)?;
-        let request = api.signed(&account).post("/mcp", message.bytes.clone());
+        let mut api = api.signed(&account);
+        if let Some(key) = self.project_for(message).await? {
+            api = api.within(&key);
+        }
+        let request = api.post("/mcp", message.bytes.clone());
         let response = self.with_headers(request, message).send().await;
         let response =
             response.map_err(|e| format!("service_unreachable - {}", api::plain_error(&e)))?;
@@ -102,6 +122,19 @@ impl Bridge {
             None if status == StatusCode::UNAUTHORIZED => Err(SIGN_IN.to_owned()),
             None => Err(explain(status, &body)),
         }
+    }
+
+    /// The project's key. Only a message that names something waits for git.
+    async fn project_for(&self, message: &Message) -> Result<Option<String>, String> {
+        if self.project.get().is_none() && message.name.is_some() {
+            let (folder, dirs) = (self.folder.clone(), self.dirs.clone());
+            let naming = move || Project::of(&folder, &dirs).named(&dirs, GIT_PATIENCE);
+            let project = tokio::task::spawn_blocking(naming).await.ok().flatten();
+            let key = project.ok_or(NO_PROJECT)?.name.key;
+            // Another call may have been quicker, with the same answer.
+            drop(self.project.set(key));
+        }
+        Ok(self.project.get().cloned())
     }
 
     fn with_headers(&self, request: RequestBuilder, message: &Message) -> RequestBuilder {

@@ -7,12 +7,14 @@ mod answer;
 mod bridge;
 mod message;
 
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
+
+use cairn_wire::domain::limits;
 
 use crate::api;
 use crate::exit::Failure;
@@ -21,6 +23,22 @@ use message::Message;
 
 /// How long answers on their way are waited for once stdin has ended.
 const GRACE: Duration = Duration::from_millis(700);
+
+/// How long a call may take, from its line to its answer.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Calls at the service at once.
+const CALLS: usize = 32;
+
+/// Calls at the service and those that wait for their turn; the next one is refused. Lines are
+/// read on all the same, so that the end of stdin is seen.
+const ACCEPTED: usize = 4 * CALLS;
+
+/// Bytes of a line: more than that the service would not take.
+const LINE_BYTES: usize = limits::BODY_BYTES;
+
+/// What a line that is too long gets.
+const TOO_LONG: &str = "Invalid Request: the line is longer than 2 MiB";
 
 /// How often the parent is looked for.
 const PARENT_CHECK: Duration = Duration::from_secs(30);
@@ -37,15 +55,15 @@ pub fn run() -> Result<(), Failure> {
     })
 }
 
-/// Lines of stdin. They come from a thread, because a read cannot be given up.
-fn read_lines() -> mpsc::Receiver<Vec<u8>> {
+/// Lines of stdin; `None` for one that is too long. They come from a thread, because a read
+/// cannot be given up.
+fn read_lines() -> mpsc::Receiver<Option<Vec<u8>>> {
     let (sender, lines) = mpsc::channel(64);
     std::thread::spawn(move || {
-        let mut stdin = std::io::stdin().lock();
-        let mut line = Vec::new();
+        let mut stdin = io::stdin().lock();
         // An error of the pipe ends the input just as its end does.
-        while let Ok(1..) = stdin.read_until(b'\n', &mut line) {
-            if sender.blocking_send(std::mem::take(&mut line)).is_err() {
+        while let Ok(Some(line)) = read_line(&mut stdin) {
+            if sender.blocking_send(line).is_err() {
                 break;
             }
         }
@@ -53,14 +71,29 @@ fn read_lines() -> mpsc::Receiver<Vec<u8>> {
     lines
 }
 
-async fn serve(bridge: &Arc<Bridge>, mut lines: mpsc::Receiver<Vec<u8>>) {
+/// The next line, if there is one; `None` inside for one that is too long and was skipped.
+fn read_line(input: &mut impl BufRead) -> io::Result<Option<Option<Vec<u8>>>> {
+    let mut line = Vec::new();
+    let limit = LINE_BYTES as u64 + 1;
+    if input.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if line.ends_with(b"\n") || line.len() <= LINE_BYTES {
+        return Ok(Some(Some(line)));
+    }
+    input.skip_until(b'\n')?;
+    Ok(Some(None))
+}
+
+async fn serve(bridge: &Arc<Bridge>, mut lines: mpsc::Receiver<Option<Vec<u8>>>) {
     let parent = std::os::unix::process::parent_id();
     let mut check = tokio::time::interval(PARENT_CHECK);
-    let mut calls = JoinSet::new();
+    let mut calls = Calls::default();
     loop {
         tokio::select! {
             line = lines.recv() => match line {
-                Some(line) => accept(bridge, &line, &mut calls),
+                Some(Some(line)) => calls.accept(bridge, &line),
+                Some(None) => write_line(&answer::error("null", -32600, TOO_LONG)),
                 None => break,
             },
             _ = check.tick() => {
@@ -68,34 +101,68 @@ async fn serve(bridge: &Arc<Bridge>, mut lines: mpsc::Receiver<Vec<u8>>) {
                     return;
                 }
             }
-            Some(_) = calls.join_next() => {}
+            Some(_) = calls.running.join_next() => {}
         }
     }
     // The host is gone or going: nobody waits for more than is nearly there.
-    drop(tokio::time::timeout(GRACE, async { while calls.join_next().await.is_some() {} }).await);
+    let ends = async { while calls.running.join_next().await.is_some() {} };
+    drop(tokio::time::timeout(GRACE, ends).await);
 }
 
-/// Starts what a line asks for.
-fn accept(bridge: &Arc<Bridge>, line: &[u8], calls: &mut JoinSet<()>) {
-    let line = line
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(line)
-        .trim_ascii();
-    if line.is_empty() {
-        return;
-    }
-    match Message::parse(line) {
-        Ok(message) => {
-            let bridge = Arc::clone(bridge);
-            let fault = answer::failed(&message, "internal - a fault of the client");
-            let call = async move { bridge.forward(&message).await };
-            calls.spawn(async move {
-                if let Some(answer) = guarded(call, fault).await {
-                    write_line(&answer);
-                }
-            });
+/// Calls under way and waiting.
+struct Calls {
+    running: JoinSet<()>,
+    turns: Arc<Semaphore>,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            running: JoinSet::new(),
+            turns: Arc::new(Semaphore::new(CALLS)),
         }
-        Err(refusal) => write_line(&refusal),
+    }
+}
+
+impl Calls {
+    /// Starts what a line asks for.
+    fn accept(&mut self, bridge: &Arc<Bridge>, line: &[u8]) {
+        let line = line
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(line)
+            .trim_ascii();
+        if line.is_empty() {
+            return;
+        }
+        match Message::parse(line) {
+            Ok(message) if self.running.len() >= ACCEPTED => {
+                let text = format!("overloaded - {ACCEPTED} calls are waiting; try again");
+                answer::failed(&message, &text)
+                    .iter()
+                    .for_each(|answer| write_line(answer));
+            }
+            Ok(message) => self.start(bridge, message),
+            Err(refusal) => write_line(&refusal),
+        }
+    }
+
+    fn start(&mut self, bridge: &Arc<Bridge>, message: Message) {
+        let bridge = Arc::clone(bridge);
+        let turns = Arc::clone(&self.turns);
+        let fault = answer::failed(&message, "internal - a fault of the client");
+        let late = answer::failed(&message, "service_unreachable - no answer in time");
+        let call = async move {
+            let answer = async {
+                let _turn = turns.acquire().await;
+                bridge.forward(&message).await
+            };
+            tokio::time::timeout(DEADLINE, answer).await.unwrap_or(late)
+        };
+        self.running.spawn(async move {
+            if let Some(answer) = guarded(call, fault).await {
+                write_line(&answer);
+            }
+        });
     }
 }
 
@@ -117,6 +184,21 @@ fn write_line(answer: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_skipped_to_its_end() {
+        let long = "x".repeat(LINE_BYTES);
+        let text = format!("a\n{long}\n{long}x\n{long}{long}\nb");
+        let mut input = io::BufReader::new(text.as_bytes());
+        let mut lengths = Vec::new();
+        while let Some(line) = read_line(&mut input).expect("reads") {
+            lengths.push(line.map(|line| line.len()));
+        }
+        assert_eq!(
+            lengths,
+            [Some(2), Some(LINE_BYTES + 1), None, None, Some(1)]
+        );
+    }
 
     #[test]
     fn c053_a_fault_inside_a_call_is_an_error_for_it_and_the_next_call_works() {

@@ -9,14 +9,15 @@ use std::io;
 use cairn_wire::Code;
 use cairn_wire::domain::limits;
 use cairn_wire::events::{BatchAnswer, ItemAnswer, ItemStatus};
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::Spool;
 use super::aside::Entry;
+use super::held::Held;
 use super::record::{Item, LINE_BYTES};
 use super::segment::Segment;
-use super::service::{Addressee, Delivery, Outcome, Service, Stop, Trouble};
+use super::service::{Addressee, Delivery, Naming, Outcome, Service, Stop, Trouble};
 
 /// Bytes of one request's items: half of what the service takes.
 const REQUEST_BYTES: usize = limits::BODY_BYTES / 2;
@@ -31,50 +32,79 @@ struct Request<'a> {
     items: Vec<&'a Item>,
 }
 
-/// Sends what waits for `to`. The caller holds the right to flush.
-///
-/// # Errors
-/// What the file system says.
-pub async fn run(spool: &Spool, service: &impl Service, to: &Addressee) -> io::Result<Outcome> {
-    let mut outcome = Outcome::default();
-    spool.rotate()?;
-    for path in spool.segments()? {
-        let (segment, unreadable) = Segment::read(&path, to)?;
-        outcome.set_aside += unreadable.len();
-        spool.aside().add(unreadable)?;
-        let mut pass = Pass {
-            spool,
-            to,
-            segment,
-            outcome: &mut outcome,
-            shortened: HashMap::new(),
-        };
-        pass.segment.save()?;
-        pass.run(service).await?;
-        if outcome.stop.is_some() {
-            break;
+/// The body of a request that is sent now.
+pub fn request(items: Vec<&Item>, machine: &str) -> Vec<u8> {
+    let request = Request {
+        sent_at: cairn_wire::time::text(Utc::now()),
+        machine,
+        items,
+    };
+    serde_json::to_vec(&request).expect("texts serialise")
+}
+
+/// A flush of what waits for one addressee. Whoever runs it holds the right to flush.
+pub struct Flush<'a, S> {
+    /// What is flushed.
+    pub spool: &'a Spool,
+    /// Who takes it.
+    pub service: &'a S,
+    /// For whom it is.
+    pub to: &'a Addressee,
+    /// Names the project of a checkout.
+    pub name: &'a dyn Fn(&str) -> Naming,
+    /// When it begins: which records' time has come.
+    pub now: DateTime<Utc>,
+}
+
+impl<S: Service> Flush<'_, S> {
+    /// Sends what can be sent.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub async fn run(&self) -> io::Result<Outcome> {
+        let mut outcome = Outcome::default();
+        self.spool.rotate()?;
+        let mut held = Held::load(&self.spool.dir, self.now);
+        for path in self.spool.segments()? {
+            let (segment, unreadable) = Segment::read(&path, self.to, self.name)?;
+            outcome.set_aside += unreadable.len();
+            outcome.segments.push(path);
+            self.spool.aside().add(unreadable)?;
+            let mut pass = Pass {
+                flush: self,
+                segment,
+                outcome: &mut outcome,
+                held: &mut held,
+                shortened: HashMap::new(),
+            };
+            pass.segment.save()?;
+            pass.run().await?;
+            if outcome.stop.is_some() {
+                break;
+            }
         }
+        Ok(outcome)
     }
-    Ok(outcome)
 }
 
 /// One segment on its way.
-struct Pass<'a> {
-    spool: &'a Spool,
-    to: &'a Addressee,
+struct Pass<'a, S> {
+    flush: &'a Flush<'a, S>,
     segment: Segment,
     outcome: &'a mut Outcome,
+    held: &'a mut Held,
     /// How often a record was shortened.
     shortened: HashMap<usize, usize>,
 }
 
-impl Pass<'_> {
-    async fn run(&mut self, service: &impl Service) -> io::Result<()> {
+impl<S: Service> Pass<'_, S> {
+    async fn run(&mut self) -> io::Result<()> {
         let mut batches = self.batches();
         while let Some(batch) = batches.pop_front() {
-            match service.send(self.request(&batch)).await {
+            match self.flush.service.send(self.request(&batch)).await {
                 Delivery::Answered { answer, version } => {
                     self.outcome.version = version.or(self.outcome.version.take());
+                    self.held.note_success();
                     self.settle(&batch, answer)?;
                 }
                 Delivery::Stopped(stop) => self.outcome.stop = Some(stop),
@@ -104,7 +134,11 @@ impl Pass<'_> {
         let mut batch = Vec::new();
         let mut bytes = 0;
         for place in self.segment.pending() {
-            let size = self.segment.text(place).len();
+            let id = self.segment.item(place).map(|item| item.event_id.as_str());
+            if id.is_some_and(|id| self.held.is_waiting(id, self.flush.now)) {
+                continue;
+            }
+            let size = self.segment.size(place);
             if batch.len() == limits::BATCH_ITEMS || bytes + size > REQUEST_BYTES.min(LINE_BYTES) {
                 batches.extend(Some(std::mem::take(&mut batch)).filter(|b| !b.is_empty()));
                 bytes = 0;
@@ -117,15 +151,8 @@ impl Pass<'_> {
     }
 
     fn request(&self, batch: &[usize]) -> Vec<u8> {
-        let request = Request {
-            sent_at: cairn_wire::time::text(Utc::now()),
-            machine: &self.to.machine,
-            items: batch
-                .iter()
-                .filter_map(|place| self.segment.item(*place))
-                .collect(),
-        };
-        serde_json::to_vec(&request).expect("texts serialise")
+        let items = batch.iter().filter_map(|place| self.segment.item(*place));
+        request(items.collect(), &self.flush.to.machine)
     }
 
     /// Goes by the ids that the service names; an item it does not name stays.
@@ -156,9 +183,10 @@ impl Pass<'_> {
             }
         }
         self.outcome.set_aside += refused.len();
-        self.spool.aside().add(refused)?;
+        self.flush.spool.aside().add(refused)?;
         for id in gone {
             self.segment.remove(&id);
+            self.held.forget(&id);
         }
         self.outcome.stop = kept;
         Ok(())
@@ -166,8 +194,14 @@ impl Pass<'_> {
 
     /// Deals with a record that the service will not take alone; whether to send it again.
     fn mend(&mut self, place: usize, refusal: Delivery) -> io::Result<bool> {
-        let reason = match refusal {
-            Delivery::Unreadable(reason) => reason,
+        let (reason, code, version) = match refusal {
+            Delivery::Fault { why, version } => {
+                if self.is_held_back(place, &why) {
+                    return Ok(false);
+                }
+                (why, Some(Code::Internal), version)
+            }
+            Delivery::Unreadable(reason) => (reason, None, None),
             _ => {
                 let times = self.shortened.entry(place).or_default();
                 while let Some(limit) = SHORTER.get(*times) {
@@ -176,7 +210,8 @@ impl Pass<'_> {
                         return Ok(true);
                     }
                 }
-                "the record is too large for the service".to_owned()
+                let reason = "the record is too large for the service".to_owned();
+                (reason, None, None)
             }
         };
         let Some(id) = self.segment.item(place).map(|item| item.event_id.clone()) else {
@@ -185,13 +220,31 @@ impl Pass<'_> {
         let entry = Entry {
             line: self.segment.text(place),
             reason,
-            code: None,
-            version: None,
+            code: code.map(|code| code.name().to_owned()),
+            version,
         };
-        self.spool.aside().add(vec![entry])?;
+        self.flush.spool.aside().add(vec![entry])?;
         self.outcome.set_aside += 1;
         self.segment.remove(&id);
+        self.held.forget(&id);
         Ok(false)
+    }
+
+    /// Whether a record on which the service failed is held back for another try. Two such
+    /// records in a row speak against the service: it is left alone for a while.
+    fn is_held_back(&mut self, place: usize, why: &str) -> bool {
+        let Some(id) = self.segment.item(place).map(|item| item.event_id.as_str()) else {
+            return true;
+        };
+        let again = self.held.fail(id, self.flush.now);
+        if self.held.is_service_at_fault() {
+            self.outcome.stop = Some(Stop {
+                trouble: Trouble::Fault,
+                why: why.to_owned(),
+                retry_after: None,
+            });
+        }
+        again
     }
 
     fn entry(&self, place: usize, item: &ItemAnswer) -> Entry {

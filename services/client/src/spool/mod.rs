@@ -5,26 +5,30 @@
 
 mod aside;
 mod flush;
+mod held;
 mod pace;
 mod record;
 mod segment;
 mod service;
 
 use std::fs;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use chrono::Utc;
 use uuid::Uuid;
 
 use crate::config::{Dirs, Settings};
 use crate::files;
 
 pub use aside::{Aside, Entry as AsideEntry};
-pub use flush::run;
+pub use flush::{Flush, request};
 pub use pace::Pace;
-pub use record::{Item, Record, VERSION};
-pub use service::{Addressee, Delivery, Outcome, Service, Stop, Trouble};
+pub use record::{Item, Record};
+pub use service::{Addressee, Delivery, Naming, Outcome, Service, Stop, Trouble};
+
+use held::Held;
 
 /// How long a hook waits for another one to write.
 const PATIENCE: Duration = Duration::from_millis(150);
@@ -78,15 +82,28 @@ impl Spool {
     /// # Errors
     /// What the file system says; then nothing was kept.
     pub fn append(&self, record: &Record) -> io::Result<Appended> {
+        let kept = self.write(record, || self.fit(record))?;
+        if !kept {
+            self.count_one()?;
+            return Ok(Appended::Counted);
+        }
+        Ok(Appended::Kept)
+    }
+
+    /// Writes what `fit` makes of a record, under the lock; whether it made anything of it.
+    fn write(
+        &self,
+        record: &Record,
+        fit: impl FnOnce() -> io::Result<Option<String>>,
+    ) -> io::Result<bool> {
         files::make_private_dir(&self.dir)?;
         let Some(lock) = files::lock(&self.dir.join("lock"), PATIENCE)? else {
             // Somebody holds the lock for longer than a write takes, and a hook cannot wait.
             files::replace(&self.segment_path(), record.line().as_bytes())?;
-            return Ok(Appended::Kept);
+            return Ok(true);
         };
-        let Some(line) = self.fit(record)? else {
-            self.count_one()?;
-            return Ok(Appended::Counted);
+        let Some(line) = fit()? else {
+            return Ok(false);
         };
         let path = self.dir.join("open.ndjson");
         let mut file = files::private()
@@ -95,10 +112,10 @@ impl Spool {
             .append(true)
             .open(&path)?;
         let length = file.metadata()?.len();
-        let line = if length > 0 && !ends_in_newline(&mut file, length)? {
-            format!("\n{line}")
-        } else {
+        let line = if files::ends_in_newline(&mut file)? {
             line
+        } else {
+            format!("\n{line}")
         };
         file.write_all(line.as_bytes())?;
         if length + line.len() as u64 > SEGMENT_BYTES {
@@ -110,13 +127,15 @@ impl Spool {
         if length == 0 {
             files::sync_dir(&self.dir)?;
         }
-        Ok(Appended::Kept)
+        Ok(true)
     }
 
-    /// The record's line as far as there is room for it.
+    /// The record's line as far as there is room for it. Set-aside records take room as well:
+    /// they would grow without bound if nobody looked after them.
     fn fit(&self, record: &Record) -> io::Result<Option<String>> {
         let line = record.line();
-        let room = self.max_bytes.saturating_sub(self.bytes()?);
+        let taken = self.bytes()? + self.aside.bytes();
+        let room = self.max_bytes.saturating_sub(taken);
         if line.len() as u64 <= room || !record.is_expendable() {
             return Ok(Some(line));
         }
@@ -142,18 +161,31 @@ impl Spool {
     /// # Errors
     /// What the file system says.
     pub fn put_back(&self, wanted: impl Fn(&AsideEntry) -> bool) -> io::Result<usize> {
-        let readable = |entry: &AsideEntry| Record::parse(entry.line.as_bytes());
-        let mut count = 0;
-        // First there, then gone here: a crash in between costs a duplicate, which is harmless.
-        for entry in self.aside.list()?.iter().filter(|entry| wanted(entry)) {
-            if let Ok(record) = readable(entry) {
-                self.append(&record)?;
-                count += 1;
+        self.aside.take(|entry| {
+            let record = Record::parse(entry.line.as_bytes());
+            match record {
+                // First there, then gone here: a crash in between costs a duplicate, which is
+                // harmless. It takes the room that it had, so a full spool does not matter.
+                Ok(record) if wanted(entry) => self.write(&record, || Ok(Some(record.line()))),
+                _ => Ok(false),
             }
-        }
-        self.aside
-            .take(|entry| wanted(entry) && readable(entry).is_ok())?;
-        Ok(count)
+        })
+    }
+
+    /// Records that are held back because the service failed on them.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        Held::load(&self.dir, Utc::now()).count()
+    }
+
+    /// Whether records came that were not there for a flush with this outcome.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn has_more_than(&self, outcome: &Outcome) -> io::Result<bool> {
+        let open = fs::metadata(self.dir.join("open.ndjson")).map_or(0, |data| data.len());
+        let mut segments = self.segments()?.into_iter();
+        Ok(open > 0 || segments.any(|path| !outcome.segments.contains(&path)))
     }
 
     /// Bytes that wait.
@@ -244,13 +276,6 @@ impl Spool {
     fn segment_path(&self) -> PathBuf {
         self.dir.join(format!("seg-{}.ndjson", Uuid::now_v7()))
     }
-}
-
-fn ends_in_newline(file: &mut fs::File, length: u64) -> io::Result<bool> {
-    let mut last = [0];
-    file.seek(SeekFrom::Start(length - 1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ const LONGEST: u64 = 300;
 /// The longest wait that the service may ask for, in seconds.
 const LONGEST_ASKED: u64 = 3_600;
 
+/// What is added at most to such a wait, as a part of it.
+const JITTER: f64 = 0.2;
+
 /// The wait after a sign-in that was not accepted, in seconds.
 const SIGN_IN_WAIT: u64 = 60;
 
@@ -27,6 +30,8 @@ const SIGN_IN_WAIT: u64 = 60;
 pub struct Pace {
     /// Before this, nothing is sent.
     pub not_before: Option<DateTime<Utc>>,
+    /// When that was noted.
+    noted_at: Option<DateTime<Utc>>,
     /// Attempts that failed in a row.
     pub failures: u32,
     /// What kind of trouble there is.
@@ -57,16 +62,15 @@ impl Pace {
         }
     }
 
-    /// How long to wait before the next attempt.
+    /// How long to wait before the next attempt. A wait that a clock which was set back would
+    /// draw out counts as none.
     #[must_use]
     pub fn wait(&self, now: DateTime<Utc>) -> Duration {
-        let left = self
-            .not_before
-            .map(|at| at - now)
-            .and_then(|left| left.to_std().ok());
-        // A clock that was set back must not stop delivery for longer than any rule says.
-        left.unwrap_or_default()
-            .min(Duration::from_secs(2 * LONGEST_ASKED))
+        let set_back = self.noted_at.is_some_and(|noted| now < noted);
+        let left = self.not_before.and_then(|at| (at - now).to_std().ok());
+        let longest = Duration::from_secs(LONGEST_ASKED).mul_f64(1.0 + JITTER);
+        left.filter(|left| !set_back && *left <= longest)
+            .unwrap_or_default()
     }
 
     /// Takes in what became of an attempt.
@@ -90,6 +94,7 @@ impl Pace {
             self.failures.saturating_add(1)
         };
         self.not_before = Some(now + wait_after(stop, self.failures, rand::random()));
+        self.noted_at = Some(now);
         self.trouble = Some(stop.trouble);
         self.error = Some(stop.why.clone());
     }
@@ -107,7 +112,7 @@ fn wait_after(stop: &Stop, failures: u32, chance: f64) -> Duration {
         (Trouble::SignIn, _) => Duration::from_secs(SIGN_IN_WAIT),
         (_, Some(asked)) => asked
             .min(Duration::from_secs(LONGEST_ASKED))
-            .mul_f64(1.0 + 0.2 * chance),
+            .mul_f64(1.0 + JITTER * chance),
         (_, None) => {
             let doubled = 1 << failures.saturating_sub(1).min(16);
             Duration::from_secs(LONGEST.min(doubled))
@@ -143,6 +148,28 @@ mod tests {
         let busy = stop(Trouble::Busy, Some(2));
         assert_eq!(wait_after(&busy, 1, 0.0), Duration::from_secs(2));
         assert_eq!(wait_after(&busy, 7, 1.0), Duration::from_millis(2_400));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_stops_nothing() {
+        let now = DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000);
+        let mut pace = Pace::default();
+        let outcome = Outcome {
+            stop: Some(stop(Trouble::Busy, Some(3_600))),
+            ..Outcome::default()
+        };
+        pace.note(&outcome, now);
+        assert!(pace.wait(now) >= Duration::from_secs(3_600));
+        let back = |hours| pace.wait(now - chrono::TimeDelta::hours(hours));
+        assert_eq!([1, 5, 24].map(back), [Duration::ZERO; 3]);
+        // As an older client noted it.
+        let mut known = Pace {
+            noted_at: None,
+            ..pace.clone()
+        };
+        assert!(!known.wait(now).is_zero());
+        known.not_before = Some(now + chrono::TimeDelta::hours(2));
+        assert_eq!(known.wait(now), Duration::ZERO);
     }
 
     #[test]

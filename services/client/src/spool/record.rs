@@ -22,6 +22,10 @@ pub struct Record {
     /// The tenant it was recorded for, where the client knew it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
+    /// The checkout whose first commit names the project. A hook has no time to ask git for it,
+    /// so the project is named by its folder until a flush has asked. Not sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout_root: Option<String>,
     /// What is sent.
     #[serde(flatten)]
     pub item: Item,
@@ -66,6 +70,18 @@ pub struct Item {
 }
 
 impl Record {
+    /// The record of an item that is for `service` and `tenant`.
+    #[must_use]
+    pub fn new(item: Item, service: &str, tenant: Option<String>) -> Self {
+        Self {
+            v: VERSION,
+            service: Some(service.to_owned()),
+            tenant,
+            checkout_root: None,
+            item,
+        }
+    }
+
     /// Reads a line.
     ///
     /// # Errors
@@ -152,6 +168,7 @@ pub mod tests {
             v: VERSION,
             service: None,
             tenant: None,
+            checkout_root: None,
             item: serde_json::from_value(item).expect("an item"),
         }
     }

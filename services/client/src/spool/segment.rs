@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::aside::Entry;
 use super::record::{Item, Record};
-use super::service::Addressee;
+use super::service::{Addressee, Naming};
 use crate::files;
 
 /// The lines of one segment; a line that is dealt with is gone.
@@ -19,25 +19,32 @@ pub struct Segment {
 
 struct Line {
     bytes: Vec<u8>,
-    /// What to send; `None` for a record that is for somebody else.
+    /// What to send; `None` for a record that is for somebody else, or not to be sent yet.
     record: Option<Record>,
 }
 
 impl Segment {
-    /// Reads a segment; lines that cannot be read come back beside it.
-    pub fn read(path: &Path, to: &Addressee) -> io::Result<(Self, Vec<Entry>)> {
+    /// Reads a segment; lines that cannot be read come back beside it. `name` is asked for the
+    /// project of a checkout.
+    pub fn read(
+        path: &Path,
+        to: &Addressee,
+        name: &dyn Fn(&str) -> Naming,
+    ) -> io::Result<(Self, Vec<Entry>)> {
         let bytes = fs::read(path)?;
         let mut lines = Vec::new();
         let mut unreadable = Vec::new();
+        let mut renamed = false;
         for line in bytes
             .split(|b| *b == b'\n')
             .filter(|line| !line.trim_ascii().is_empty())
         {
             match Record::parse(line) {
-                Ok(record) => lines.push(Some(Line {
-                    bytes: line.to_vec(),
-                    record: Some(record).filter(|record| to.is_for(record)),
-                })),
+                Ok(record) => {
+                    let line = Line::of(record, line, to, name);
+                    renamed |= line.1;
+                    lines.push(Some(line.0));
+                }
                 Err(reason) => unreadable.push(Entry {
                     line: String::from_utf8_lossy(line).into_owned(),
                     reason: reason.to_owned(),
@@ -48,9 +55,9 @@ impl Segment {
         }
         let segment = Self {
             path: path.to_owned(),
-            lines,
             // A line that could not be read leaves with the next rewriting.
-            changed: true,
+            changed: renamed || !unreadable.is_empty() || lines.is_empty(),
+            lines,
         };
         Ok((segment, unreadable))
     }
@@ -70,6 +77,12 @@ impl Segment {
     pub fn item(&self, place: usize) -> Option<&Item> {
         let record = self.lines.get(place)?.as_ref()?.record.as_ref()?;
         Some(&record.item)
+    }
+
+    /// Bytes of the line at a place.
+    pub fn size(&self, place: usize) -> usize {
+        let line = self.lines.get(place).and_then(Option::as_ref);
+        line.map_or(0, |line| line.bytes.len())
     }
 
     /// The line at a place.
@@ -100,7 +113,7 @@ impl Segment {
         };
         let changed = record.shorten(limit);
         if changed {
-            line.bytes = record.line().trim_end().as_bytes().to_vec();
+            line.bytes = to_bytes(record);
             self.changed = true;
         }
         changed
@@ -122,4 +135,42 @@ impl Segment {
         }
         files::replace(&self.path, &bytes)
     }
+}
+
+impl Line {
+    /// A record's line, and whether it is another one now than in the file.
+    fn of(
+        mut record: Record,
+        bytes: &[u8],
+        to: &Addressee,
+        name: &dyn Fn(&str) -> Naming,
+    ) -> (Self, bool) {
+        let mut line = Self {
+            bytes: bytes.to_vec(),
+            record: None,
+        };
+        if !to.is_for(&record) {
+            return (line, false);
+        }
+        let naming = record.checkout_root.as_deref().map(name);
+        let renamed = match naming {
+            Some(Naming::Later) => return (line, false),
+            Some(Naming::Project(project)) => {
+                record.item.project = Some(project);
+                true
+            }
+            Some(Naming::Folder) => true,
+            None => false,
+        };
+        if renamed {
+            record.checkout_root = None;
+            line.bytes = to_bytes(&record);
+        }
+        line.record = Some(record);
+        (line, renamed)
+    }
+}
+
+fn to_bytes(record: &Record) -> Vec<u8> {
+    record.line().trim_end().as_bytes().to_vec()
 }

@@ -1,8 +1,9 @@
 //! What a flush needs of the world: for whom it is, who takes its requests, how it can end.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use cairn_wire::events::BatchAnswer;
+use cairn_wire::events::{BatchAnswer, ProjectName};
 use serde::{Deserialize, Serialize};
 
 use super::record::Record;
@@ -45,6 +46,13 @@ pub enum Delivery {
     TooLarge,
     /// The service cannot read the request; sending it again is of no use.
     Unreadable(String),
+    /// The service failed on the request: on one of its records, or altogether.
+    Fault {
+        /// The failure in words.
+        why: String,
+        /// The service's version.
+        version: Option<String>,
+    },
     /// Nothing was taken, and the rest of the spool would fare no better just now.
     Stopped(Stop),
 }
@@ -70,6 +78,19 @@ pub enum Trouble {
     Busy,
     /// There is no answer, or none that can be used.
     Away,
+    /// The service answers and fails.
+    Fault,
+}
+
+/// What a flush learns about a record that was spooled before its project's name was known.
+#[derive(Clone, Debug)]
+pub enum Naming {
+    /// Its project.
+    Project(ProjectName),
+    /// The folder's name, which it has, stays.
+    Folder,
+    /// Not now; it waits.
+    Later,
 }
 
 /// Takes requests of events.
@@ -87,6 +108,8 @@ pub struct Outcome {
     pub set_aside: usize,
     /// Why it ended early, if it did.
     pub stop: Option<Stop>,
+    /// Segments that it has worked through.
+    pub segments: Vec<PathBuf>,
     /// The service's version.
     pub version: Option<String>,
 }

@@ -1,10 +1,11 @@
 //! Tests of the spool as a whole: whatever happens, no record is lost and none is sent again
 //! once the service has answered for it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use cairn_wire::events::{BatchAnswer, ItemAnswer, ItemStatus};
+use cairn_wire::events::{BatchAnswer, ItemAnswer, ItemStatus, ProjectName};
+use chrono::{DateTime, TimeDelta};
 use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -36,6 +37,8 @@ enum Fate {
     Half,
     /// Refused as too large.
     TooLarge,
+    /// The service fails.
+    Fault,
     /// A hook appends while the request is under way; then taken.
     Busy,
 }
@@ -44,6 +47,7 @@ enum Fate {
 struct Memory {
     spool: Spool,
     fates: RefCell<Vec<Fate>>,
+    now: Cell<DateTime<Utc>>,
     /// Every record that a hook has been told is safe.
     appended: RefCell<BTreeSet<String>>,
     stored: RefCell<BTreeSet<String>>,
@@ -104,8 +108,17 @@ impl Memory {
 
     /// Every record is with the service or still on the disk.
     fn check(&self) {
-        let waiting = self.spool.waiting().expect("reads");
-        let waiting: BTreeSet<String> = waiting.into_iter().map(|r| r.item.event_id).collect();
+        let aside = self.spool.aside().list().expect("reads");
+        let aside = aside
+            .iter()
+            .filter_map(|entry| Record::parse(entry.line.as_bytes()).ok());
+        let waiting = self
+            .spool
+            .waiting()
+            .expect("reads")
+            .into_iter()
+            .chain(aside);
+        let waiting: BTreeSet<String> = waiting.map(|r| r.item.event_id).collect();
         for id in self.appended.borrow().iter() {
             assert!(
                 self.stored.borrow().contains(id) || waiting.contains(id),
@@ -139,6 +152,10 @@ impl Service for Memory {
             }
             Fate::TooLarge if body.len() > 400 => Delivery::TooLarge,
             Fate::TooLarge => self.take(&body, 1),
+            Fate::Fault => Delivery::Fault {
+                why: "internal - why".to_owned(),
+                version: None,
+            },
             Fate::Lost | Fate::Killed => {
                 let request: Value = serde_json::from_slice(&body).expect("JSON");
                 for item in request["items"].as_array().expect("items") {
@@ -166,22 +183,42 @@ fn flush(memory: &Memory, fates: Vec<Fate>) -> Option<Outcome> {
         tenant: None,
         machine: "m".to_owned(),
     };
+    let flush = Flush {
+        spool: &memory.spool,
+        service: memory,
+        to: &to,
+        name: &|root| match root {
+            "named" => Naming::Project(ProjectName {
+                key: "repo:1".to_owned(),
+                name: None,
+            }),
+            "none" => Naming::Folder,
+            _ => Naming::Later,
+        },
+        now: memory.now.get(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
     runtime.block_on(async {
         tokio::select! {
             biased;
-            outcome = run(&memory.spool, memory, &to) => Some(outcome.expect("the disk works")),
+            outcome = flush.run() => Some(outcome.expect("the disk works")),
             () = std::future::ready(()) => None,
         }
     })
+}
+
+/// Passes time.
+fn pass(memory: &Memory, hours: i64) {
+    memory.now.set(memory.now.get() + TimeDelta::hours(hours));
 }
 
 fn memory(folder: &TempDir) -> Memory {
     Memory {
         spool: Spool::at(folder.path(), u64::MAX),
         fates: RefCell::new(vec![Fate::Taken]),
+        now: Cell::new(Utc::now()),
         appended: RefCell::default(),
         stored: RefCell::default(),
         answered: RefCell::default(),
@@ -195,6 +232,7 @@ fn fate() -> impl Strategy<Value = Fate> {
         Just(Fate::Lost),
         Just(Fate::Half),
         Just(Fate::TooLarge),
+        Just(Fate::Fault),
         Just(Fate::Busy),
     ]
 }
@@ -232,7 +270,11 @@ proptest! {
                 Step::Flush(fates) => drop(flush(&memory, fates)),
             }
             memory.check();
+            pass(&memory, 1);
         }
+        // Of what was set aside, lines that were torn cannot come back.
+        memory.spool.put_back(|_| true).expect("appends");
+        pass(&memory, 1);
         let outcome = flush(&memory, vec![Fate::Taken]).expect("ends");
         prop_assert_eq!(outcome.stop, None);
         prop_assert!(memory.spool.is_empty());
@@ -305,4 +347,193 @@ fn a_long_spool_is_cut_into_segments() {
     assert_eq!(memory.spool.segments().expect("reads").len(), 1);
     flush(&memory, vec![Fate::Taken]).expect("ends");
     assert_eq!(memory.stored.borrow().len(), 6);
+}
+
+/// A service that fails on some records, by event id, however they come.
+struct Faulty<'a> {
+    memory: &'a Memory,
+    bad: &'a [&'a str],
+    requests: Cell<usize>,
+}
+
+impl Service for Faulty<'_> {
+    async fn send(&self, body: Vec<u8>) -> Delivery {
+        self.requests.set(self.requests.get() + 1);
+        let request: Value = serde_json::from_slice(&body).expect("JSON");
+        let mut ids = request["items"].as_array().expect("items").iter();
+        if ids.any(|item| self.bad.iter().any(|bad| item["event_id"] == *bad)) {
+            return Delivery::Fault {
+                why: "internal - why".to_owned(),
+                version: Some("0.1.0".to_owned()),
+            };
+        }
+        self.memory.take(&body, 1)
+    }
+}
+
+fn flush_faulty(memory: &Memory, bad: &[&str]) -> (Outcome, usize) {
+    let service = Faulty {
+        memory,
+        bad,
+        requests: Cell::new(0),
+    };
+    let to = Addressee {
+        service: "https://memory.example.com".to_owned(),
+        tenant: None,
+        machine: "m".to_owned(),
+    };
+    let flush = Flush {
+        spool: &memory.spool,
+        service: &service,
+        to: &to,
+        name: &|_| Naming::Later,
+        now: memory.now.get(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let outcome = runtime.expect("a runtime").block_on(flush.run());
+    (outcome.expect("the disk works"), service.requests.get())
+}
+
+#[test]
+fn a_record_on_which_the_service_fails_does_not_hold_up_the_rest() {
+    let folder = TempDir::new().expect("a folder");
+    let memory = memory(&folder);
+    (0..40).for_each(|_| memory.append());
+    let (outcome, _) = flush_faulty(&memory, &["e7"]);
+    assert_eq!(
+        (outcome.sent, outcome.set_aside, outcome.stop),
+        (39, 0, None)
+    );
+    assert_eq!(memory.spool.held(), 1);
+    // It is not tried again at once, and others pass it.
+    memory.append();
+    let (outcome, requests) = flush_faulty(&memory, &["e7"]);
+    assert_eq!((outcome.sent, requests), (1, 1));
+    pass(&memory, 2);
+    let (outcome, requests) = flush_faulty(&memory, &["e7"]);
+    assert_eq!((outcome.set_aside, requests), (0, 1));
+    pass(&memory, 2);
+    let (outcome, _) = flush_faulty(&memory, &["e7"]);
+    assert_eq!((outcome.set_aside, outcome.stop), (1, None));
+    let aside = memory.spool.aside().list().expect("reads");
+    assert_eq!(aside[0].reason, "internal - why");
+    assert_eq!(aside[0].code.as_deref(), Some("internal"));
+    assert!(memory.spool.is_empty());
+    assert_eq!(memory.spool.held(), 0);
+}
+
+#[test]
+fn a_service_that_fails_on_everything_is_left_alone() {
+    let folder = TempDir::new().expect("a folder");
+    let memory = memory(&folder);
+    (0..400).for_each(|_| memory.append());
+    let outcome = flush(&memory, vec![Fate::Fault]).expect("ends");
+    let stop = outcome.stop.expect("stops");
+    assert_eq!(stop.trouble, Trouble::Fault);
+    assert_eq!((outcome.sent, outcome.set_aside), (0, 0));
+    assert_eq!(memory.spool.held(), 2);
+    assert_eq!(memory.spool.waiting().expect("reads").len(), 400);
+}
+
+#[test]
+fn a_segment_is_rewritten_only_if_something_changed() {
+    use std::os::unix::fs::MetadataExt;
+
+    let folder = TempDir::new().expect("a folder");
+    let memory = memory(&folder);
+    let mut foreign = record("e1", "t");
+    foreign.service = Some("https://other.example.com".to_owned());
+    memory.spool.append(&foreign).expect("appends");
+    memory.spool.rotate().expect("rotates");
+    let path = memory.spool.segments().expect("reads").remove(0);
+    let file = || fs::metadata(&path).expect("is there").ino();
+    let before = file();
+    flush(&memory, vec![Fate::Taken]).expect("ends");
+    assert_eq!(file(), before);
+}
+
+#[test]
+fn what_comes_back_is_gone_from_set_aside_only_if_it_was_appended() {
+    let folder = TempDir::new().expect("a folder");
+    let mut memory = memory(&folder);
+    let mut call = record("e1", "t");
+    call.item.kind = "tool_use".to_owned();
+    let entry = |line: String| AsideEntry {
+        line: line.trim_end().to_owned(),
+        reason: "why".to_owned(),
+        code: None,
+        version: None,
+    };
+    let entries = vec![entry(call.line()), entry("{\"torn".to_owned())];
+    memory.spool.aside().add(entries).expect("adds");
+    // A record that comes back takes the room it had, so a full spool is no reason to lose it.
+    memory.spool.max_bytes = 1;
+    assert_eq!(memory.spool.put_back(|_| true).expect("appends"), 1);
+    assert_eq!(memory.spool.waiting().expect("reads").len(), 1);
+    assert_eq!(memory.spool.counted(), 0);
+    assert_eq!(memory.spool.aside().count().expect("reads"), 1);
+    // Nothing can be appended where a file stands in the way.
+    memory
+        .spool
+        .aside()
+        .add(vec![entry(call.line())])
+        .expect("adds");
+    fs::remove_dir_all(&memory.spool.dir).expect("removes");
+    fs::write(&memory.spool.dir, "").expect("writes");
+    assert!(memory.spool.put_back(|_| true).is_err());
+    assert_eq!(memory.spool.aside().count().expect("reads"), 2);
+}
+
+#[test]
+fn set_aside_records_take_room_in_the_spool() {
+    let folder = TempDir::new().expect("a folder");
+    let mut memory = memory(&folder);
+    memory.spool.max_bytes = 2_000;
+    let mut call = record("e1", "t");
+    call.item.kind = "tool_use".to_owned();
+    assert_eq!(memory.spool.append(&call).expect("appends"), Appended::Kept);
+    let aside = AsideEntry {
+        line: "x".repeat(2_000),
+        reason: "why".to_owned(),
+        code: None,
+        version: None,
+    };
+    memory.spool.aside().add(vec![aside]).expect("adds");
+    assert_eq!(
+        memory.spool.append(&call).expect("appends"),
+        Appended::Counted
+    );
+}
+
+#[test]
+fn a_record_leaves_under_the_name_of_its_repository_or_not_yet() {
+    let folder = TempDir::new().expect("a folder");
+    let memory = memory(&folder);
+    for (id, root) in [("e1", "named"), ("e2", "none"), ("e3", "late")] {
+        let mut unnamed = record(id, "t");
+        unnamed.checkout_root = Some(root.to_owned());
+        memory.spool.append(&unnamed).expect("appends");
+        memory.appended.borrow_mut().insert(id.to_owned());
+    }
+    let outcome = flush(&memory, vec![Fate::Lost]).expect("ends");
+    assert_eq!(outcome.sent, 0);
+    let waiting = memory.spool.waiting().expect("reads");
+    let names: Vec<_> = waiting
+        .iter()
+        .map(|record| {
+            let key = record
+                .item
+                .project
+                .as_ref()
+                .map(|project| project.key.as_str());
+            (key, record.checkout_root.as_deref())
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [(Some("repo:1"), None), (None, None), (None, Some("late"))]
+    );
+    let outcome = flush(&memory, vec![Fate::Taken]).expect("ends");
+    assert_eq!(outcome.sent, 2);
+    assert!(!memory.spool.has_more_than(&outcome).expect("reads"));
 }

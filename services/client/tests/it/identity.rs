@@ -1,12 +1,14 @@
 //! Which project a folder is, as the records of its hooks say.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::Machine;
+use crate::support::{Double, Machine};
 
 fn git(folder: &Path, args: &[&str]) {
     fs::create_dir_all(folder).expect("a folder");
@@ -47,6 +49,20 @@ fn record(machine: &Machine, cwd: &str, file: &str) -> Value {
 fn key(machine: &Machine, folder: &Path) -> String {
     let record = record(machine, folder.to_str().expect("plain"), "a");
     record["project"]["key"].as_str().expect("a key").to_owned()
+}
+
+/// The key once git was asked for it.
+fn named_key(machine: &Machine, folder: &Path) -> String {
+    let mut status = machine.command(&["status"]);
+    assert!(
+        status
+            .current_dir(folder)
+            .output()
+            .expect("runs")
+            .status
+            .success()
+    );
+    key(machine, folder)
 }
 
 #[test]
@@ -117,7 +133,7 @@ fn c060_worktrees_share_a_first_commit_where_there_is_no_remote() {
             outer.to_str().expect("plain"),
         ],
     );
-    let first = key(&machine, &main);
+    let first = named_key(&machine, &main);
     assert!(first.starts_with("repo:") && first.len() == 45, "{first}");
     assert_eq!(key(&machine, &outer), first);
     let record = record(&machine, outer.to_str().expect("plain"), "a");
@@ -178,7 +194,7 @@ fn c061_credentials_in_the_remote_s_address_go_nowhere() {
     assert_eq!(key(&machine, &repo), "git:git.example.com/acme/web");
     let odd = "https://user:FAKE123?x@git.example.com/acme/web.git";
     git(&repo, &["remote", "set-url", "origin", odd]);
-    assert!(key(&machine, &repo).starts_with("repo:"));
+    assert!(named_key(&machine, &repo).starts_with("repo:"));
     fs::remove_dir_all(&repo).expect("removes");
     assert!(!machine.holds("FAKE123"));
 }
@@ -209,4 +225,109 @@ fn an_agent_that_steps_into_a_plain_folder_still_works_for_its_project() {
     let other = machine.home().join("other");
     repository(&other, Some("https://git.example.com/acme/other"));
     assert_eq!(key(&machine, &other), "git:git.example.com/acme/other");
+}
+
+/// Puts a `git` before the real one that answers only after a second and a half.
+fn with_slow_git(mut machine: Machine) -> Machine {
+    let bin = machine.home().join("bin");
+    fs::create_dir(&bin).expect("a folder");
+    let path = machine.env["PATH"].clone();
+    let script = format!("#!/bin/sh\nsleep 1.5\nPATH='{path}' exec git \"$@\"\n");
+    fs::write(bin.join("git"), script).expect("writes");
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).expect("a mode");
+    machine
+        .env
+        .insert("PATH".to_owned(), format!("{}:{path}", bin.display()));
+    machine
+}
+
+#[test]
+fn a_slow_git_delays_no_hook_and_makes_no_second_project() {
+    let double = Double::start();
+    let mut machine = with_slow_git(Machine::signed_out());
+    machine
+        .env
+        .insert("CAIRN_URL".to_owned(), double.url.clone());
+    let repo = machine.home().join("repo");
+    repository(&repo, None);
+    for _ in 0..2 {
+        let begun = Instant::now();
+        let record = record(&machine, repo.to_str().expect("plain"), "a");
+        assert!(
+            begun.elapsed() < Duration::from_millis(500),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert_eq!(record["checkout_root"], repo.to_str().expect("plain"));
+    }
+    // The key that a flush needs; hooks did without, so that none sent anything by itself.
+    machine
+        .env
+        .insert("CAIRN_API_KEY".to_owned(), crate::support::KEY.to_owned());
+    let flush = machine.flush();
+    assert_eq!(flush.status.code(), Some(0), "{flush:?}");
+    machine.env.remove("CAIRN_API_KEY");
+    let begun = Instant::now();
+    let later = key(&machine, &repo);
+    assert!(
+        begun.elapsed() < Duration::from_millis(500),
+        "{:?}",
+        begun.elapsed()
+    );
+    let inner = double.inner.lock().expect("whole");
+    let sent: Vec<&Value> = inner.stored.values().collect();
+    assert_eq!(sent.len(), 2);
+    for item in sent {
+        assert_eq!(item["project"], json!({"key": later, "name": "repo"}));
+        assert!(item.get("checkout_root").is_none());
+    }
+    assert!(later.starts_with("repo:"), "{later}");
+}
+
+#[test]
+fn a_repository_without_a_commit_is_its_folder() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    let repo = machine.home().join("repo");
+    git(&repo, &["init", "-q", "-b", "main"]);
+    record_of(&machine, &repo);
+    machine.wait_until_sent();
+    let inner = double.inner.lock().expect("whole");
+    let key = inner.stored.values().next().expect("one")["project"]["key"].as_str();
+    assert!(key.is_some_and(|key| key.starts_with("dir:")), "{key:?}");
+}
+
+fn record_of(machine: &Machine, folder: &Path) {
+    let payload = json!({"session_id": "s1", "cwd": folder, "prompt": "p"});
+    machine.hook("UserPromptSubmit", &payload);
+}
+
+#[test]
+fn a_session_waits_a_moment_for_git_to_name_its_project() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    let repo = machine.home().join("repo");
+    repository(&repo, None);
+    let payload = json!({"session_id": "s1", "cwd": repo, "source": "startup"});
+    machine.hook("SessionStart", &payload);
+    assert!(
+        double.heard().contains("\"cairn-project\": \"repo:"),
+        "{}",
+        double.heard()
+    );
+}
+
+#[test]
+fn a_session_whose_project_git_does_not_name_in_time_asks_for_no_other() {
+    let double = Double::start();
+    let machine = with_slow_git(Machine::new(&double.url));
+    let repo = machine.home().join("repo");
+    repository(&repo, None);
+    let payload = json!({"session_id": "s1", "cwd": repo, "source": "startup"});
+    let output = machine.hook("SessionStart", &payload);
+    assert!(
+        crate::support::stdout(&output).contains("git is slow"),
+        "{output:?}"
+    );
+    assert_eq!(double.count("/v1/context"), 0);
 }

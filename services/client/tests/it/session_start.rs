@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Double, KEY, Machine, Reply, stderr, stdout};
+use crate::support::{Double, KEY, Machine, Reply, line, stderr, stdout};
 
 fn context_of(text: &str) -> String {
     let answer: Value = serde_json::from_str(text).expect("one JSON object");
@@ -100,4 +100,30 @@ fn without_a_service_nothing_is_recorded_and_the_person_is_told_once() {
     let second = machine.hook("Stop", &machine.payload(json!({})));
     assert_eq!(stderr(&second), "");
     assert!(machine.spooled().is_empty());
+}
+
+#[test]
+fn a_sign_in_that_is_refused_is_said_once_whatever_stands_between() {
+    let double = Double::start();
+    double.inner.lock().expect("whole").refused = vec!["e1".to_owned()];
+    let machine = Machine::new(&double.url);
+    machine.spool_bytes(line("e1").as_bytes());
+    machine.flush();
+    double.script([Reply::Status(401, vec![], String::new())]);
+    machine.spool_bytes(line("e2").as_bytes());
+    machine.flush();
+    let context = context_of(&start(&machine, "startup"));
+    assert!(context.contains("1 event was not stored"), "{context}");
+    assert_eq!(context.matches("run: cairn login").count(), 1, "{context}");
+}
+
+#[test]
+fn a_service_that_fails_is_not_called_away() {
+    let double = Double::start();
+    double.script([Reply::Status(500, vec![], String::new())]);
+    let context = context_of(&start(&Machine::new(&double.url), "startup"));
+    assert!(
+        context.contains("Notice: the memory service has a fault"),
+        "{context}"
+    );
 }

@@ -18,6 +18,7 @@ struct Shim {
 }
 
 impl Shim {
+    /// The machine must live on: its home is removed with it.
     fn start(machine: &Machine) -> Self {
         let mut child = machine.spawn(&["mcp"]);
         let stdin = child.stdin.take();
@@ -143,7 +144,8 @@ fn c053_only_json_rpc_on_stdout() {
 #[test]
 fn c054_malformed_messages_between_two_good_ones() {
     let double = Double::start();
-    let mut shim = Shim::start(&Machine::new(&double.url));
+    let machine = Machine::new(&double.url);
+    let mut shim = Shim::start(&machine);
     shim.ask(INITIALIZE);
     for (line, id, code) in [
         ("not json", Value::Null, -32700),
@@ -182,7 +184,8 @@ fn c055_a_call_while_the_service_is_away_fails_and_the_next_one_works() {
     let double = Double::start();
     let broken = Reply::Status(502, vec![], "<html>".to_owned());
     double.script([Reply::CommitAndCut, broken, Reply::Accept]);
-    let mut shim = Shim::start(&Machine::new(&double.url));
+    let machine = Machine::new(&double.url);
+    let mut shim = Shim::start(&machine);
     for _ in 0..2 {
         let answer = shim.ask(CALL);
         assert_eq!(answer["result"]["isError"], true);
@@ -193,7 +196,8 @@ fn c055_a_call_while_the_service_is_away_fails_and_the_next_one_works() {
     }
     assert_eq!(shim.ask(CALL)["result"]["content"][0]["text"], "ok");
     shim.end();
-    let mut shim = Shim::start(&Machine::new("http://127.0.0.1:9"));
+    let machine = Machine::new("http://127.0.0.1:9");
+    let mut shim = Shim::start(&machine);
     assert_eq!(shim.ask(INITIALIZE)["error"]["code"], -32603);
     shim.end();
 }
@@ -225,5 +229,41 @@ fn calls_run_side_by_side_and_a_renewed_key_counts_at_once() {
     let quick = shim.ask(r#"{"jsonrpc":"2.0","id":10,"method":"ping"}"#);
     assert_eq!(quick["id"], 10, "the slow call is still under way");
     assert_eq!(shim.receive()["id"], 9);
+    shim.end();
+}
+
+#[test]
+fn calls_take_their_turn_and_too_many_are_refused() {
+    let double = Double::start();
+    double.script([Reply::Late(Duration::from_millis(500))]);
+    let machine = Machine::new(&double.url);
+    let mut shim = Shim::start(&machine);
+    for _ in 0..140 {
+        shim.send(CALL);
+    }
+    let mut refused = 0;
+    for _ in 0..140 {
+        let answer = shim.receive();
+        let text = answer["result"]["content"][0]["text"]
+            .as_str()
+            .expect("text");
+        refused += usize::from(text.starts_with("overloaded - "));
+    }
+    assert_eq!(refused, 12);
+    assert_eq!(double.inner.lock().expect("whole").under_way, (0, 32));
+    shim.end();
+}
+
+#[test]
+fn a_line_that_is_too_long_has_its_answer() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    let mut shim = Shim::start(&machine);
+    let answer = shim.ask(&format!("{{\"a\":\"{}\"}}", "x".repeat(3 * 1024 * 1024)));
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&Value::Null, &json!(-32600))
+    );
+    assert_eq!(shim.ask(CALL)["result"]["content"][0]["text"], "ok");
     shim.end();
 }

@@ -292,3 +292,95 @@ fn what_an_older_service_did_not_know_is_sent_again_to_a_newer_one() {
     assert_eq!(double.stored(), ["e1", "e2", "e3"]);
     assert!(machine.status().contains("Set aside: 0"));
 }
+
+#[test]
+fn a_record_on_which_the_service_fails_is_held_back_and_set_aside_in_the_end() {
+    let double = Double::start();
+    double.inner.lock().expect("whole").failing = vec!["e3".to_owned()];
+    let machine = Machine::new(&double.url);
+    machine.spool_bytes(lines(6).as_bytes());
+    let flush = machine.flush();
+    assert_eq!(flush.status.code(), Some(0), "{flush:?}");
+    assert_eq!(double.stored(), ["e1", "e2", "e4", "e5", "e6"]);
+    assert!(
+        machine.status().contains("Held back: 1"),
+        "{}",
+        machine.status()
+    );
+    let requests = double.count("/v1/events");
+    machine.flush();
+    assert_eq!(
+        double.count("/v1/events"),
+        requests,
+        "its time has not come"
+    );
+    for _ in 0..2 {
+        let path = machine.spool_dir().join("held.json");
+        let held = fs::read_to_string(&path).expect("reads");
+        let mut held: serde_json::Value = serde_json::from_str(&held).expect("JSON");
+        let at = chrono::Utc::now() - chrono::TimeDelta::hours(2);
+        held["e3"]["at"] = json!(at);
+        fs::write(&path, held.to_string()).expect("writes");
+        machine.flush();
+    }
+    assert!(machine.spooled().is_empty());
+    let list = stdout(&machine.run(&["spool", "list"], b""));
+    assert!(list.contains("e3") && list.contains("internal"), "{list}");
+}
+
+#[test]
+fn a_service_that_fails_is_not_called_away() {
+    let double = Double::start();
+    double.script([problem("internal", 500)]);
+    let machine = Machine::new(&double.url);
+    machine.spool_bytes(lines(40).as_bytes());
+    let flush = machine.flush();
+    assert_eq!(flush.status.code(), Some(1));
+    assert!(
+        stderr(&flush).contains("the service failed: internal"),
+        "{flush:?}"
+    );
+    assert_eq!(machine.spooled().len(), 40);
+    let whoami = machine.run(&["whoami"], b"");
+    assert_eq!(whoami.status.code(), Some(1));
+    assert!(!stderr(&whoami).contains("reached"), "{whoami:?}");
+}
+
+#[test]
+fn events_of_standard_input_are_records_like_any_others() {
+    let machine = Machine::signed_out().set("CAIRN_VISIBILITY", "private");
+    let id = "0198c0de-0000-7000-8000-000000000001";
+    let given = format!(
+        "{}\n{}\n",
+        json!({"kind": "observation", "body": {"title": "t <private>S</private>"}}),
+        json!({"kind": "prompt", "event_id": id, "at": null, "agent_id": "a1",
+            "session": {"host": "h", "id": "s"}, "project": {"key": "name:x"}}),
+    );
+    let output = machine.run(&["record"], given.as_bytes());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let records = machine.spooled();
+    assert_eq!(records[0]["body"]["title"], "t ");
+    assert!(
+        records[0]["project"]["key"]
+            .as_str()
+            .is_some_and(|key| key.starts_with("dir:"))
+    );
+    assert!(records[0]["at"].is_string() && records[0]["visibility"] == "private");
+    assert_eq!(records[0]["checkout"], "~/app");
+    assert_eq!(
+        (&records[1]["event_id"], &records[1]["agent_id"]),
+        (&json!(id), &json!("a1"))
+    );
+    assert_eq!(records[1]["project"]["key"], "name:x");
+    for bad in [
+        r#"{"body":{}}"#,
+        r#"{"kind":"prompt","event_id":"7"}"#,
+        "[]",
+    ] {
+        assert_eq!(
+            machine.run(&["record"], bad.as_bytes()).status.code(),
+            Some(65),
+            "{bad}"
+        );
+    }
+}

@@ -14,6 +14,8 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -25,6 +27,26 @@ pub struct Machine {
     home: TempDir,
     /// The environment of every run.
     pub env: BTreeMap<String, String>,
+}
+
+impl Drop for Machine {
+    /// Flushers outlive their hooks. One that went on after its home was removed would make it
+    /// anew for its log.
+    fn drop(&mut self) {
+        loop {
+            let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+            let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+            let flushers: Vec<(i32, bool)> = pids.filter_map(|pid| self.flusher(pid)).collect();
+            if flushers.is_empty() {
+                return;
+            }
+            for (pid, _) in flushers.into_iter().filter(|(_, is_ours)| *is_ours) {
+                // It may just have ended by itself.
+                kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
+            }
+            std::thread::yield_now();
+        }
+    }
 }
 
 impl Machine {
@@ -53,6 +75,24 @@ impl Machine {
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.env.insert(name.to_owned(), value.to_owned());
         self
+    }
+
+    /// Whether a process is a flusher of this machine, if it may be one.
+    fn flusher(&self, pid: i32) -> Option<(i32, bool)> {
+        let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+        if program != Path::new(env!("CARGO_BIN_EXE_cairn")) {
+            return None;
+        }
+        let words = |file| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let (environment, args) = (words("environ"), words("cmdline"));
+        if environment.is_empty() || args.is_empty() {
+            // It is just starting, and shows neither yet.
+            return Some((pid, false));
+        }
+        let home = format!("HOME={}", self.home().display());
+        let holds = |words: &[u8], word: &[u8]| words.split(|b| *b == 0).any(|w| w == word);
+        let is_ours = holds(&environment, home.as_bytes()) && holds(&args, b"--background");
+        is_ours.then_some((pid, true))
     }
 
     pub fn home(&self) -> &Path {
@@ -247,6 +287,10 @@ pub struct Inner {
     pub max_body: Option<usize>,
     /// The text of the context.
     pub context: String,
+    /// Event ids on which the service fails.
+    pub failing: Vec<String>,
+    /// Requests that are being answered now, and the most there ever were at once.
+    pub under_way: (usize, usize),
 }
 
 /// A service on loopback that behaves as told.
@@ -357,7 +401,15 @@ async fn serve(
             // The connection's task ends without an answer.
             std::panic::resume_unwind(Box::new("cut"));
         }
-        Reply::Late(wait) => tokio::time::sleep(wait).await,
+        Reply::Late(wait) => {
+            {
+                let under_way = &mut inner.lock().expect("whole").under_way;
+                under_way.0 += 1;
+                under_way.1 = under_way.1.max(under_way.0);
+            }
+            tokio::time::sleep(wait).await;
+            inner.lock().expect("whole").under_way.0 -= 1;
+        }
         Reply::Status(status, headers, text) => {
             let status = StatusCode::from_u16(status).expect("a status");
             let mut response = (status, text).into_response();
@@ -398,6 +450,13 @@ fn events(inner: &mut Inner, body: &[u8]) -> Response {
     }
     let batch: Value = serde_json::from_slice(body).expect("a batch");
     let items = batch["items"].as_array().expect("items");
+    let is_failing = |item: &Value| inner.failing.iter().any(|id| item["event_id"] == **id);
+    if items.iter().any(is_failing) {
+        let problem = json!({"type": "urn:cairn:problem:internal", "title": "Internal error",
+            "status": 500, "code": "internal"});
+        return (StatusCode::INTERNAL_SERVER_ERROR, axum::Json(problem)).into_response();
+    }
+    assert!(batch["machine"].is_string(), "{batch}");
     assert!((1..=500).contains(&items.len()), "{}", items.len());
     let mut status = StatusCode::OK;
     let mut answers = Vec::new();
