@@ -537,3 +537,15 @@ fn a_record_leaves_under_the_name_of_its_repository_or_not_yet() {
     assert_eq!(outcome.sent, 2);
     assert!(!memory.spool.has_more_than(&outcome).expect("reads"));
 }
+
+#[test]
+fn neighbours_on_which_the_service_fails_hold_up_the_rest_for_one_flush_only() {
+    let folder = TempDir::new().expect("a folder");
+    let memory = memory(&folder);
+    (0..40).for_each(|_| memory.append());
+    let (outcome, _) = flush_faulty(&memory, &["e7", "e8"]);
+    assert_eq!(outcome.stop.map(|stop| stop.trouble), Some(Trouble::Fault));
+    let (outcome, _) = flush_faulty(&memory, &["e7", "e8"]);
+    assert_eq!(outcome.stop, None);
+    assert_eq!(memory.spool.waiting().expect("reads").len(), 2);
+}
