@@ -122,7 +122,12 @@ async fn c066_concurrent_entries_of_one_machine_never_share_a_moment() {
 fn send(draft: &mut EventDraft, made: i64, sent: i64) {
     draft.at = minute(made);
     match &mut draft.body {
-        EventBody::WorkEntry { sent_at, .. } => *sent_at = minute(sent),
+        EventBody::WorkEntry {
+            made_at, sent_at, ..
+        } => {
+            *made_at = minute(made);
+            *sent_at = minute(sent);
+        }
         _ => panic!("a work entry"),
     }
 }

@@ -60,7 +60,10 @@ mod tests {
 
     use super::*;
 
-    #[expect(clippy::disallowed_methods, reason = "no store stands behind this test")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no store stands behind this test"
+    )]
     fn credential() -> Arc<Credential> {
         Arc::new(Credential {
             tenant: TenantId::verified(1, Uuid::nil()),

@@ -325,3 +325,52 @@ async fn gzip_and_zstd_bodies_are_read() {
         assert_eq!(statuses(&answer), [status], "{encoding}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_is_sent_twice_at_once_is_stored_for_one_and_known_to_the_other() {
+    let app = TestApp::start().await;
+    let caller = app.owner().await;
+    let batch = caller.batch(vec![item("observation", json!({"title": "once"}))]);
+    // Another transaction holds the tenant's counter, so that both have begun before either ends.
+    let mut admin = app.db.admin().await;
+    let mut blocker = sqlx::Connection::begin(&mut admin).await.expect("begin");
+    sqlx::query("select * from tenant_counters for update")
+        .fetch_all(&mut *blocker)
+        .await
+        .expect("locked");
+    let senders: Vec<_> = (0..2)
+        .map(|_| {
+            let (caller, batch) = (caller.clone(), batch.clone());
+            tokio::spawn(async move { caller.post("/v1/events", batch).await.ok() })
+        })
+        .collect();
+    let mut looker = app.db.admin().await;
+    let both_wait = async {
+        loop {
+            let waits: i64 = sqlx::query_scalar(
+                "select count(*) from pg_stat_activity where wait_event_type = 'Lock'
+                 and datname = current_database()",
+            )
+            .fetch_one(&mut looker)
+            .await
+            .expect("answers");
+            if waits == 2 {
+                return;
+            }
+        }
+    };
+    let limit = std::time::Duration::from_secs(4);
+    tokio::time::timeout(limit, both_wait).await.expect("soon");
+    blocker.rollback().await.expect("released");
+    let mut statuses = Vec::new();
+    for sender in senders {
+        let answer = sender.await.expect("answered");
+        assert_eq!(answer["items"][0]["id"], "1");
+        statuses.push(answer["items"][0]["status"].as_str().map(str::to_owned));
+    }
+    statuses.sort();
+    assert_eq!(
+        statuses,
+        [Some("duplicate".to_owned()), Some("stored".to_owned())]
+    );
+}

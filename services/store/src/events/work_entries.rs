@@ -14,6 +14,7 @@ use crate::{StoreError, TenantTx};
 struct Appended<'a> {
     draft: &'a EventDraft,
     own: &'a WorkEntryDraft,
+    made_at: DateTime<Utc>,
     sent_at: DateTime<Utc>,
     machine: &'a str,
     item: &'a Item,
@@ -87,7 +88,7 @@ impl TenantTx {
         let mut last = self.last_moments(batch, entries).await?;
         let mut moment = |entry: &Appended<'_>| {
             let hlc = Hlc::of(Arrival {
-                at: entry.draft.at,
+                at: entry.made_at,
                 sent_at: entry.sent_at,
                 arrived_at: batch.arrived_at,
                 after: entry.own.after,
@@ -131,11 +132,13 @@ fn appended<'a>(draft: &'a EventDraft, item: &'a Item) -> Option<Appended<'a>> {
     match &draft.body {
         EventBody::WorkEntry {
             entry,
+            made_at,
             sent_at,
             machine,
         } => Some(Appended {
             draft,
             own: entry,
+            made_at: *made_at,
             sent_at: *sent_at,
             machine: machine.as_deref().unwrap_or_default(),
             item,

@@ -118,6 +118,7 @@ pub fn work_entry(list: &str, machine: &str, after: Option<Hlc>) -> EventDraft {
             task: Some("a".to_owned()),
             after,
         },
+        made_at: moment(),
         sent_at: moment(),
         machine: Some(machine.to_owned()),
     })
