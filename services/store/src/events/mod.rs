@@ -4,6 +4,7 @@
 //! use counter, the tenant's counter, then ledger rows by event id. So two batches may wait for
 //! each other's end but never for each other.
 
+mod face;
 mod ledger;
 mod plan;
 mod projects;
@@ -20,8 +21,10 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::{StoreError, TenantTx};
+use face::Face;
 use ledger::Known;
 use plan::Plan;
+use tool_uses::Packed;
 
 /// Events of one request, by one author.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +141,12 @@ impl TenantTx {
         batch: &EventBatch<'_>,
         fresh: &[&EventDraft],
     ) -> Result<Plan, StoreError> {
+        // What takes time is done before the first lock.
+        let faces: Vec<Option<Face>> = fresh.iter().map(|draft| Face::of(draft)).collect();
+        let packed: Vec<Option<Packed>> = fresh
+            .iter()
+            .map(|draft| Packed::of(draft))
+            .collect::<Result<_, _>>()?;
         let projects = self.open_projects(fresh).await?;
         let sessions = self.open_sessions(batch, fresh, &projects).await?;
         let mut plan = Plan::of(fresh, projects, sessions, batch.arrived_at);
@@ -145,8 +154,8 @@ impl TenantTx {
         if !self.append_ledger(batch, fresh, &plan).await? {
             return Err(StoreError::Raced);
         }
-        self.insert_records(batch, fresh, &plan).await?;
-        self.insert_tool_uses(batch, fresh, &plan).await?;
+        self.insert_records(batch, fresh, &faces, &plan).await?;
+        self.insert_tool_uses(batch, fresh, &packed, &plan).await?;
         self.append_work_entries(batch, fresh, &plan).await?;
         self.save_sessions(&plan.sessions).await?;
         self.save_projects(&plan).await?;

@@ -1,15 +1,14 @@
 //! Rows of observations, summaries and prompts: the narrow one that is searched and listed, and
 //! the body that is fetched by number.
 
-use cairn_domain::bounds::head_bytes;
 use cairn_domain::event::{EventBody, EventDraft, Visibility};
-use cairn_domain::limits;
-use cairn_domain::observation::{Concept, ObservationDraft};
+use cairn_domain::observation::ObservationDraft;
 use cairn_domain::summary::SummaryDraft;
-use cairn_domain::text::{ANALYSER, Vector, Weight, vector};
+use cairn_domain::text::ANALYSER;
 use serde_json::Value;
 
 use super::EventBatch;
+use super::face::Face;
 use super::ledger::kind_code;
 use super::plan::{Item, Plan};
 use crate::{StoreError, TenantTx};
@@ -28,14 +27,9 @@ impl Placed<'_> {
     }
 }
 
-/// What a list and a search see of a record.
-struct Face<'a> {
-    title: String,
-    obs_type: Option<i16>,
-    concepts: String,
-    read_tokens: u32,
-    work_tokens: u32,
-    words: Vector,
+/// A record's face with its place in the plan.
+struct Shown<'a> {
+    face: &'a Face,
     placed: Placed<'a>,
 }
 
@@ -44,13 +38,17 @@ impl TenantTx {
         &mut self,
         batch: &EventBatch<'_>,
         fresh: &[&EventDraft],
+        faces: &[Option<Face>],
         plan: &Plan,
     ) -> Result<(), StoreError> {
         let placed = || {
             let pairs = fresh.iter().zip(&plan.items);
             pairs.map(|(draft, item)| Placed { draft, item })
         };
-        let faces: Vec<Face<'_>> = placed().filter_map(face).collect();
+        let faces: Vec<Shown<'_>> = placed()
+            .zip(faces)
+            .filter_map(|(placed, face)| face.as_ref().map(|face| Shown { face, placed }))
+            .collect();
         if faces.is_empty() {
             return Ok(());
         }
@@ -65,11 +63,11 @@ impl TenantTx {
     async fn insert_faces(
         &mut self,
         batch: &EventBatch<'_>,
-        faces: &[Face<'_>],
+        shown: &[Shown<'_>],
     ) -> Result<(), StoreError> {
-        let all = || faces.iter();
-        let drafts = || faces.iter().map(|face| face.placed.draft);
-        let items = || faces.iter().map(|face| face.placed.item);
+        let all = || shown.iter().map(|shown| shown.face);
+        let drafts = || shown.iter().map(|shown| shown.placed.draft);
+        let items = || shown.iter().map(|shown| shown.placed.item);
         let length = |field: usize| all().map(|f| f.words.lengths[field]).collect::<Vec<_>>();
         sqlx::query(
             "insert into records (tenant_id, kind, number, project_id, session_id, author_id, at,
@@ -90,7 +88,7 @@ impl TenantTx {
         .bind(batch.author.key)
         .bind(ANALYSER)
         .bind(drafts().map(|d| kind_code(&d.body)).collect::<Vec<_>>())
-        .bind(all().map(|f| f.placed.number()).collect::<Vec<_>>())
+        .bind(shown.iter().map(|s| s.placed.number()).collect::<Vec<_>>())
         .bind(items().map(|i| i.project).collect::<Vec<_>>())
         .bind(items().map(|i| i.session).collect::<Vec<_>>())
         .bind(drafts().map(|d| d.at).collect::<Vec<_>>())
@@ -292,85 +290,6 @@ fn prompt(draft: &EventDraft) -> Option<&str> {
         EventBody::Prompt { text } => text.as_deref(),
         _ => None,
     }
-}
-
-fn face(placed: Placed<'_>) -> Option<Face<'_>> {
-    match &placed.draft.body {
-        EventBody::Observation(own) => Some(observation_face(own, placed)),
-        EventBody::Summary(own) => Some(Face {
-            title: own.request.clone(),
-            words: words(&[
-                (Weight::A, &own.request),
-                (Weight::B, &own.investigated),
-                (Weight::B, &own.learned),
-                (Weight::B, &own.completed),
-                (Weight::B, &own.next_steps),
-                (Weight::B, &own.notes),
-            ]),
-            ..bare(placed)
-        }),
-        EventBody::Prompt { text: Some(text) } => Some(Face {
-            title: one_line_head(text),
-            words: words(&[(Weight::B, text)]),
-            ..bare(placed)
-        }),
-        _ => None,
-    }
-}
-
-fn observation_face<'a>(own: &ObservationDraft, placed: Placed<'a>) -> Face<'a> {
-    let concepts: Vec<&str> = own.concepts.iter().copied().map(Concept::name).collect();
-    let mut texts = vec![
-        (Weight::A, own.title.as_str()),
-        (Weight::B, &own.subtitle),
-        (Weight::B, &own.narrative),
-    ];
-    texts.extend(own.facts.iter().map(|fact| (Weight::C, fact.as_str())));
-    let files = own.files_read.iter().chain(&own.files_modified);
-    texts.extend(files.map(|file| (Weight::D, file.as_str())));
-    texts.extend(concepts.iter().map(|concept| (Weight::D, *concept)));
-    Face {
-        title: own.title.clone(),
-        obs_type: Some(own.kind.code()),
-        concepts: concepts.join(","),
-        read_tokens: own.read_tokens(),
-        work_tokens: own.work_tokens,
-        words: words(&texts),
-        placed,
-    }
-}
-
-/// The words of a record, as they are searched.
-fn words(texts: &[(Weight, &str)]) -> Vector {
-    let words = vector(texts);
-    if words.dropped > 0 {
-        // The text itself is kept whole; only a search by its last words will not find it.
-        tracing::debug!(
-            dropped = words.dropped,
-            "a record has more words than are searched"
-        );
-    }
-    words
-}
-
-fn bare(placed: Placed<'_>) -> Face<'_> {
-    Face {
-        title: String::new(),
-        obs_type: None,
-        concepts: String::new(),
-        read_tokens: 0,
-        work_tokens: 0,
-        words: words(&[]),
-        placed,
-    }
-}
-
-/// What a row shows of a prompt: its head, on one line.
-fn one_line_head(text: &str) -> String {
-    let head = head_bytes(text.trim_start(), 4 * limits::ROW_TITLE_BYTES);
-    let line = head.split(|c: char| c.is_whitespace() || c.is_control());
-    let line: Vec<&str> = line.filter(|word| !word.is_empty()).collect();
-    head_bytes(&line.join(" "), limits::ROW_TITLE_BYTES).to_owned()
 }
 
 pub(super) fn is_private(draft: &EventDraft) -> bool {

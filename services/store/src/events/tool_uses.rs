@@ -16,8 +16,24 @@ struct Kept<'a> {
     draft: &'a EventDraft,
     own: &'a ToolUseDraft,
     item: &'a Item,
+    packed: &'a Packed,
+}
+
+/// Both sides of a tool use, packed. Packing takes time, so it is done before anything is locked.
+pub(super) struct Packed {
     input: Vec<u8>,
     output: Vec<u8>,
+}
+
+impl Packed {
+    /// Both sides of the tool use that an event reports, if it reports one.
+    pub fn of(draft: &EventDraft) -> Result<Option<Self>, StoreError> {
+        let EventBody::ToolUse(own) = &draft.body else {
+            return Ok(None);
+        };
+        let (input, output) = (pack(&own.input.text)?, pack(&own.output.text)?);
+        Ok(Some(Self { input, output }))
+    }
 }
 
 impl TenantTx {
@@ -25,9 +41,10 @@ impl TenantTx {
         &mut self,
         batch: &EventBatch<'_>,
         fresh: &[&EventDraft],
+        packed: &[Option<Packed>],
         plan: &Plan,
     ) -> Result<(), StoreError> {
-        let kept = kept(fresh, plan)?;
+        let kept = kept(fresh, packed, plan);
         if kept.is_empty() {
             return Ok(());
         }
@@ -81,34 +98,37 @@ impl TenantTx {
         .bind(own().map(|o| o.output.bytes).collect::<Vec<_>>())
         .bind(own().map(|o| &o.input.sha256[..]).collect::<Vec<_>>())
         .bind(own().map(|o| &o.output.sha256[..]).collect::<Vec<_>>())
-        .bind(all().map(|k| &k.input[..]).collect::<Vec<_>>())
-        .bind(all().map(|k| &k.output[..]).collect::<Vec<_>>())
+        .bind(all().map(|k| &k.packed.input[..]).collect::<Vec<_>>())
+        .bind(all().map(|k| &k.packed.output[..]).collect::<Vec<_>>())
         .execute(&mut *self.tx)
         .await?;
         Ok(())
     }
 }
 
-fn kept<'a>(fresh: &[&'a EventDraft], plan: &'a Plan) -> Result<Vec<Kept<'a>>, StoreError> {
-    let pairs = fresh.iter().copied().zip(&plan.items);
-    let pairs = pairs.filter(|(_, item)| item.is_tool_use());
-    pairs
-        .filter_map(|(draft, item)| match &draft.body {
-            EventBody::ToolUse(own) => Some((draft, item, own)),
-            _ => None,
+fn kept<'a>(
+    fresh: &[&'a EventDraft],
+    packed: &'a [Option<Packed>],
+    plan: &'a Plan,
+) -> Vec<Kept<'a>> {
+    let items = plan.items.iter().zip(packed);
+    let all = fresh.iter().copied().zip(items);
+    let numbered = all.filter(|(_, (item, _))| item.is_tool_use());
+    let kept = |(draft, (item, packed)): (&'a EventDraft, (&'a Item, &'a Option<Packed>))| {
+        let EventBody::ToolUse(own) = &draft.body else {
+            return None;
+        };
+        let packed = packed.as_ref()?;
+        Some(Kept {
+            draft,
+            own,
+            item,
+            packed,
         })
-        .map(|(draft, item, own)| {
-            Ok(Kept {
-                draft,
-                own,
-                item,
-                input: packed(&own.input.text)?,
-                output: packed(&own.output.text)?,
-            })
-        })
-        .collect()
+    };
+    numbered.filter_map(kept).collect()
 }
 
-fn packed(text: &str) -> Result<Vec<u8>, StoreError> {
+fn pack(text: &str) -> Result<Vec<u8>, StoreError> {
     zstd::bulk::compress(text.as_bytes(), LEVEL).map_err(|error| StoreError::Bug(error.into()))
 }

@@ -1,0 +1,98 @@
+//! What a list and a search see of a record. Analysing its words takes longer than storing them,
+//! so it is done before anything is locked.
+
+use cairn_domain::bounds::head_bytes;
+use cairn_domain::event::{EventBody, EventDraft};
+use cairn_domain::limits;
+use cairn_domain::observation::{Concept, ObservationDraft};
+use cairn_domain::text::{Vector, Weight, vector};
+
+/// What a list and a search see of a record.
+pub(super) struct Face {
+    pub title: String,
+    pub obs_type: Option<i16>,
+    pub concepts: String,
+    pub read_tokens: u32,
+    pub work_tokens: u32,
+    pub words: Vector,
+}
+
+impl Face {
+    /// The face of the record that an event leaves, if it leaves one.
+    pub fn of(draft: &EventDraft) -> Option<Self> {
+        match &draft.body {
+            EventBody::Observation(own) => Some(observation_face(own)),
+            EventBody::Summary(own) => Some(Face {
+                title: own.request.clone(),
+                words: words(&[
+                    (Weight::A, &own.request),
+                    (Weight::B, &own.investigated),
+                    (Weight::B, &own.learned),
+                    (Weight::B, &own.completed),
+                    (Weight::B, &own.next_steps),
+                    (Weight::B, &own.notes),
+                ]),
+                ..bare()
+            }),
+            EventBody::Prompt { text: Some(text) } => Some(Face {
+                title: one_line_head(text),
+                words: words(&[(Weight::B, text)]),
+                ..bare()
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn observation_face(own: &ObservationDraft) -> Face {
+    let concepts: Vec<&str> = own.concepts.iter().copied().map(Concept::name).collect();
+    let mut texts = vec![
+        (Weight::A, own.title.as_str()),
+        (Weight::B, &own.subtitle),
+        (Weight::B, &own.narrative),
+    ];
+    texts.extend(own.facts.iter().map(|fact| (Weight::C, fact.as_str())));
+    let files = own.files_read.iter().chain(&own.files_modified);
+    texts.extend(files.map(|file| (Weight::D, file.as_str())));
+    texts.extend(concepts.iter().map(|concept| (Weight::D, *concept)));
+    Face {
+        title: own.title.clone(),
+        obs_type: Some(own.kind.code()),
+        concepts: concepts.join(","),
+        read_tokens: own.read_tokens(),
+        work_tokens: own.work_tokens,
+        words: words(&texts),
+    }
+}
+
+/// The words of a record, as they are searched.
+fn words(texts: &[(Weight, &str)]) -> Vector {
+    let words = vector(texts);
+    if words.dropped > 0 {
+        // The text itself is kept whole; only a search by its last words will not find it.
+        tracing::debug!(
+            dropped = words.dropped,
+            "a record has more words than are searched"
+        );
+    }
+    words
+}
+
+fn bare() -> Face {
+    Face {
+        title: String::new(),
+        obs_type: None,
+        concepts: String::new(),
+        read_tokens: 0,
+        work_tokens: 0,
+        words: words(&[]),
+    }
+}
+
+/// What a row shows of a prompt: its head, on one line.
+fn one_line_head(text: &str) -> String {
+    let head = head_bytes(text.trim_start(), 4 * limits::ROW_TITLE_BYTES);
+    let line = head.split(|c: char| c.is_whitespace() || c.is_control());
+    let line: Vec<&str> = line.filter(|word| !word.is_empty()).collect();
+    head_bytes(&line.join(" "), limits::ROW_TITLE_BYTES).to_owned()
+}
