@@ -6,6 +6,7 @@ create table events (
   event_id uuid not null,
   kind smallint not null,
   author_id int not null,
+  project_id int not null, -- where it was reported, so that a limited key learns of no other
   number bigint, -- in the series of its kind, if it made something numbered
   digest bytea not null check (octet_length(digest) = 16),
   deleted boolean not null default false,

@@ -86,6 +86,15 @@ pub enum ProjectSet {
 }
 
 impl ProjectSet {
+    /// Whether the project of this number inside the database is among them.
+    #[must_use]
+    pub fn contains(&self, key: i32) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(projects) => projects.iter().any(|project| project.key == key),
+        }
+    }
+
     /// Whether nothing is read at all.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

@@ -90,12 +90,22 @@ impl Config {
     /// # Errors
     /// If a URL, a key or a listener is missing or cannot be read.
     pub fn load() -> anyhow::Result<Self> {
-        let environment = config::Environment::with_prefix("CAIRN").ignore_empty(true);
-        let settings = config::Config::builder()
-            .add_source(config::File::from_str(DEFAULTS, config::FileFormat::Toml))
-            .add_source(config::File::new(FILE, config::FileFormat::Toml).required(false))
-            .add_source(environment);
-        Self::resolve(&values(settings)?)
+        Self::resolve(&values(sources())?)
+    }
+
+    /// The address of the database alone, for bringing it up to date; `None` if embedded.
+    ///
+    /// # Errors
+    /// If the settings cannot be read.
+    pub fn load_database_url() -> anyhow::Result<Option<Secret>> {
+        Ok(Self::database_url(&values(sources())?))
+    }
+
+    fn database_url(values: &HashMap<String, String>) -> Option<Secret> {
+        let value = values.get("database_url").map(|value| value.trim());
+        value
+            .filter(|value| !value.is_empty())
+            .map(|value| Secret(value.to_owned()))
     }
 
     fn resolve(values: &HashMap<String, String>) -> anyhow::Result<Self> {
@@ -139,10 +149,17 @@ impl Config {
     }
 }
 
+type Sources = config::ConfigBuilder<config::builder::DefaultState>;
+
+fn sources() -> Sources {
+    config::Config::builder()
+        .add_source(config::File::from_str(DEFAULTS, config::FileFormat::Toml))
+        .add_source(config::File::new(FILE, config::FileFormat::Toml).required(false))
+        .add_source(config::Environment::with_prefix("CAIRN").ignore_empty(true))
+}
+
 /// All settings of some sources, as text.
-fn values(
-    sources: config::ConfigBuilder<config::builder::DefaultState>,
-) -> anyhow::Result<HashMap<String, String>> {
+fn values(sources: Sources) -> anyhow::Result<HashMap<String, String>> {
     let settings = sources.build().context("reading the settings")?;
     let values = settings.try_deserialize::<HashMap<String, config::Value>>()?;
     let text = |(name, value): (String, config::Value)| Some((name, value.into_string().ok()?));
@@ -156,6 +173,9 @@ fn defaults() -> anyhow::Result<HashMap<String, String>> {
 
 /// A balancer that checks every two seconds sees `/readyz` say no at least twice.
 const NOTICE: Duration = Duration::from_secs(5);
+
+/// More connections or seconds than anybody means.
+const MOST: u32 = 10_000;
 
 struct Reader<'a> {
     values: &'a HashMap<String, String>,
@@ -182,9 +202,13 @@ impl Reader<'_> {
             .with_context(|| format!("{setting} cannot be read: {value:?}"))
     }
 
-    /// A positive number; one that cannot be read warns, and its default stands.
+    /// A number from 1 to [`MOST`]; any other warns, and its default stands.
     fn number(&mut self, name: &str) -> anyhow::Result<u32> {
-        let read = |text: &str| text.parse().ok().filter(|number| *number > 0);
+        let read = |text: &str| {
+            text.parse()
+                .ok()
+                .filter(|number| (1..=MOST).contains(number))
+        };
         if let Some(number) = self.find(name).and_then(read) {
             return Ok(number);
         }
@@ -354,8 +378,19 @@ mod tests {
     }
 
     #[test]
+    fn migrating_asks_for_the_database_alone() {
+        let values = HashMap::from([(
+            "database_url".to_owned(),
+            " postgres://db/cairn ".to_owned(),
+        )]);
+        let url = Config::database_url(&values).expect("an address");
+        assert_eq!(url.reveal(), "postgres://db/cairn");
+        assert!(Config::database_url(&HashMap::new()).is_none());
+    }
+
+    #[test]
     fn a_bad_number_warns_and_a_bad_listener_stops() {
-        for value in ["many", "0", "-1"] {
+        for value in ["many", "0", "-1", "4294967295"] {
             let config = resolve(&[("db_pool", value)]).expect("starts");
             assert_eq!((config.pool, config.warnings.len()), (10, 1), "{value}");
         }

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use cairn_domain::scope::{Role, Scope};
 use cairn_server::app::{App, Clock};
-use cairn_server::config::{Config, Stores};
+use cairn_server::config::{Config, Secret, Stores};
 use cairn_server::{admin, embedded, http, lifecycle, telemetry};
 use cairn_store::continuations::Continuations;
 use cairn_store::cursor_keys::KeyRing;
@@ -116,22 +116,40 @@ fn parse_role(name: &str) -> Result<Role, String> {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
-    if let Some(Command::Openapi) = arguments.command {
-        return print(&http::document().to_pretty_json()?);
+    let command = Arguments::parse().command.unwrap_or(Command::Serve);
+    match command {
+        Command::Openapi => return print(&http::document().to_pretty_json()?),
+        Command::Migrate => return migrate().await,
+        Command::Serve | Command::CheckConfig | Command::Admin(_) => {}
     }
     let config = Config::load()?;
     telemetry::start(&config.log);
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    match arguments.command.unwrap_or(Command::Serve) {
-        Command::Serve => serve(config).await,
-        Command::Migrate => migrate(&config).await,
+    match command {
         Command::Admin(command) => administer(&config, command).await,
-        Command::CheckConfig => print("the settings can be read"),
-        Command::Openapi => unreachable!("answered above"),
+        Command::CheckConfig => check(&config),
+        _ => serve(config).await,
     }
+}
+
+/// Says whether the service would start with these settings, as far as they tell by themselves.
+fn check(config: &Config) -> anyhow::Result<()> {
+    if let Stores::Shared {
+        redis_url,
+        cursor_keys,
+        ..
+    } = &config.stores
+    {
+        shared_continuations(redis_url, cursor_keys)?;
+    }
+    print("the settings can be read")
+}
+
+fn shared_continuations(redis_url: &Secret, keys: &Secret) -> anyhow::Result<Continuations> {
+    let keys = KeyRing::parse(keys.reveal()).context("CAIRN_CURSOR_KEYS")?;
+    Continuations::connect(redis_url.reveal(), keys).context("CAIRN_REDIS_URL")
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
@@ -213,21 +231,18 @@ async fn open(config: &Config) -> anyhow::Result<(Store, Continuations, Option<E
                 pool: config.pool,
             };
             let store = Store::connect(&options).await?;
-            let keys = KeyRing::parse(cursor_keys.reveal()).context("CAIRN_CURSOR_KEYS")?;
-            let continuations =
-                Continuations::connect(redis_url.reveal(), keys).context("CAIRN_REDIS_URL")?;
-            Ok((store, continuations, None))
+            Ok((store, shared_continuations(redis_url, cursor_keys)?, None))
         }
     }
 }
 
-async fn migrate(config: &Config) -> anyhow::Result<()> {
-    match &config.stores {
-        Stores::Shared { database_url, .. } => {
-            cairn_store::migrate(database_url.reveal()).await?;
+async fn migrate() -> anyhow::Result<()> {
+    match Config::load_database_url()? {
+        Some(url) => {
+            cairn_store::migrate(url.reveal()).await?;
             print("the database is up to date")
         }
-        Stores::Embedded { .. } => print("the embedded database migrates itself at its start"),
+        None => print("the embedded database migrates itself at its start"),
     }
 }
 

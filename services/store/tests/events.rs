@@ -91,7 +91,7 @@ async fn another_authors_event_id_is_refused_and_reveals_nothing() {
 
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let checked = tx
-        .check_events(&[mine.event_id], twin.member)
+        .check_events(&[mine.event_id], &reader(twin.member))
         .await
         .expect("checked");
     assert_eq!(checked[0].status, EventStatus::Unknown);
@@ -133,7 +133,7 @@ async fn a_deleted_event_stays_deleted() {
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let unknown = Uuid::now_v7();
     let checked = tx
-        .check_events(&[unknown, events[0].event_id], twin.owner)
+        .check_events(&[unknown, events[0].event_id], &reader(twin.owner))
         .await
         .expect("checked");
     assert_eq!(checked[0].status, EventStatus::Unknown);

@@ -121,10 +121,12 @@ async fn reads_show_nothing_of_the_other_tenant() {
     let family = tx.get_project_family(other.project.id).await;
     assert_eq!(family.expect("family"), []);
 
-    let checked = tx.check_events(&[other.event], me.owner).await;
+    let checked = tx.check_events(&[other.event], &reader(me.owner)).await;
     assert_eq!(checked.expect("checked")[0].status, EventStatus::Unknown);
     // Even as the other's principal, by number.
-    let checked = tx.check_events(&[other.event], other.twin.owner).await;
+    let checked = tx
+        .check_events(&[other.event], &reader(other.twin.owner))
+        .await;
     assert_eq!(checked.expect("checked")[0].status, EventStatus::Unknown);
 
     let query = terms("umbra");

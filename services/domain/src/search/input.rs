@@ -2,7 +2,7 @@
 //! (contract 15.4). What cannot be read is refused by name, never guessed.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::bounds::head_bytes;
 use crate::ids::RecordId;
@@ -42,28 +42,42 @@ impl Input {
         "depthAfter",
     ];
 
-    /// Reads the arguments of a call. Null is absent.
+    /// Reads the arguments of a call.
     ///
     /// # Errors
-    /// `invalid_input` naming the first argument that is unknown, or no text where one is due.
+    /// As [`object`].
     pub fn read(arguments: Value) -> Result<Self, Rejection> {
-        let Value::Object(mut arguments) = arguments else {
-            return Err(Rejection::invalid_input("arguments", "an object"));
-        };
-        arguments.retain(|_, value| !value.is_null());
-        for (name, value) in &arguments {
-            let is_text = Self::TEXTS.contains(&name.as_str());
-            if is_text && !value.is_string() {
-                return Err(Rejection::invalid_input(name, "a text"));
-            }
-            if !is_text && !Self::OTHERS.contains(&name.as_str()) {
-                let name = head_bytes(name, limits::ROW_TYPE_BYTES);
-                return Err(Rejection::invalid_input(name, "no argument of this tool"));
-            }
-        }
+        let arguments = object(arguments, &Self::TEXTS, &Self::OTHERS)?;
         serde_json::from_value(Value::Object(arguments))
             .map_err(|error| Rejection::invalid_input("arguments", &error.to_string()))
     }
+}
+
+/// The arguments of a tool: an object whose members are all known, texts where texts are due.
+/// Null is absent.
+///
+/// # Errors
+/// `invalid_input` naming the first argument that is unknown, or no text where one is due.
+pub fn object(
+    arguments: Value,
+    texts: &[&str],
+    others: &[&str],
+) -> Result<Map<String, Value>, Rejection> {
+    let Value::Object(mut arguments) = arguments else {
+        return Err(Rejection::invalid_input("arguments", "an object"));
+    };
+    arguments.retain(|_, value| !value.is_null());
+    for (name, value) in &arguments {
+        let is_text = texts.contains(&name.as_str());
+        if is_text && !value.is_string() {
+            return Err(Rejection::invalid_input(name, "a text"));
+        }
+        if !is_text && !others.contains(&name.as_str()) {
+            let name = head_bytes(name, limits::ROW_TYPE_BYTES);
+            return Err(Rejection::invalid_input(name, "no argument of this tool"));
+        }
+    }
+    Ok(arguments)
 }
 
 /// A whole number from `min` to `max`, as a number or as digits in a string. Null is absent.

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::Failure;
+use super::projects::widest_reader;
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -88,7 +89,8 @@ pub async fn check(app: &App, caller: &Caller, json: &str) -> Result<CheckAnswer
         return Err(Rejection::invalid_field("/event_ids", detail).into());
     }
     let mut tx = app.store.tenant(caller.tenant, "events.check").await?;
-    let known = tx.check_events(&check.event_ids, caller.principal).await?;
+    let reader = widest_reader(&mut tx, caller).await?;
+    let known = tx.check_events(&check.event_ids, &reader).await?;
     tx.commit().await?;
     let items = known.into_iter().map(|known| {
         let (status, id) = match known.status {
@@ -115,28 +117,30 @@ async fn store(
     events: &[EventDraft],
     arrived_at: DateTime<Utc>,
 ) -> Result<Recorded, Failure> {
-    let batch = EventBatch {
-        author: caller.principal,
-        arrived_at,
-        origin: Origin::Api,
-        events,
-    };
     let mut attempt = 1;
     loop {
         let done = async {
             let mut tx = app.store.tenant(caller.tenant, "events.record").await?;
+            let reader = widest_reader(&mut tx, caller).await?;
+            let batch = EventBatch {
+                author: caller.principal,
+                projects: &reader.projects,
+                arrived_at,
+                origin: Origin::Api,
+                events,
+            };
             let recorded = tx.record_events(&batch).await?;
             tx.commit().await?;
-            Ok(recorded)
+            Ok::<_, Failure>(recorded)
         };
         match done.await {
             Ok(recorded) => return Ok(recorded),
-            Err(StoreError::Raced) if attempt < ATTEMPTS => {
+            Err(Failure::Store(StoreError::Raced)) if attempt < ATTEMPTS => {
                 tracing::debug!(attempt, "batch tried again");
                 tokio::time::sleep(pause(attempt)).await;
                 attempt += 1;
             }
-            Err(error) => return Err(error.into()),
+            Err(failure) => return Err(failure),
         }
     }
 }

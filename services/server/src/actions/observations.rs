@@ -3,7 +3,7 @@
 use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::record::Record;
 use cairn_domain::scope::Scope;
-use cairn_domain::search::input::{ids, number};
+use cairn_domain::search::input::{ids, number, object};
 use cairn_domain::search::{Records, View, render_part, render_records};
 use cairn_domain::{Rejection, limits};
 use cairn_store::records::Deleted;
@@ -46,55 +46,59 @@ pub async fn list(
 ///
 /// # Errors
 /// `invalid_input` naming the argument; otherwise as [`list`].
-pub async fn render(app: &App, caller: &Caller, arguments: &Value) -> Result<String, Failure> {
+pub async fn render(app: &App, caller: &Caller, arguments: Value) -> Result<String, Failure> {
     caller.require(Scope::MemoryRead)?;
-    let (wanted, part) = read_arguments(arguments)?;
-    let project = arguments.get("project").and_then(Value::as_str);
-    let records = list(app, caller, &wanted, project).await?;
+    let asked = Asked::read(arguments)?;
+    let records = list(app, caller, &asked.ids, asked.project.as_deref()).await?;
     let evidence = caller.scopes.contains(Scope::EvidenceRead);
     let view = View { evidence };
-    if let (Some(part), Some(record)) = (part, records.first()) {
+    if let (Some(part), Some(record)) = (asked.part, records.first()) {
         return render_part(record, view, part)
             .ok_or_else(|| Rejection::invalid_input("part", "a part that the record has").into());
     }
-    let is_found = |id: &RecordId| records.iter().any(|record| record.row.id == *id);
-    let missing: Vec<RecordId> = wanted.iter().copied().filter(|id| !is_found(id)).collect();
+    let is_missing = |id: &&RecordId| !records.iter().any(|record| record.row.id == **id);
+    let missing: Vec<RecordId> = asked.ids.iter().filter(is_missing).copied().collect();
+    let (found, asked) = (records.as_slice(), asked.ids.len());
     Ok(render_records(
         Records {
-            found: &records,
-            asked: wanted.len(),
+            found,
+            asked,
             missing: &missing,
         },
         view,
     ))
 }
 
-fn read_arguments(arguments: &Value) -> Result<(Vec<RecordId>, Option<u32>), Rejection> {
-    for name in arguments
-        .as_object()
-        .into_iter()
-        .flat_map(serde_json::Map::keys)
-    {
-        if !["ids", "project", "part"].contains(&name.as_str()) {
-            return Err(Rejection::invalid_input(
-                name,
-                "not an argument of get_observations",
-            ));
+/// The arguments of `get_observations`.
+struct Asked {
+    ids: Vec<RecordId>,
+    project: Option<String>,
+    part: Option<u32>,
+}
+
+impl Asked {
+    fn read(arguments: Value) -> Result<Self, Rejection> {
+        let arguments = object(arguments, &["project"], &["ids", "part"])?;
+        let wanted = ids("ids", arguments.get("ids"))?.unwrap_or_default();
+        let is_prompt = |id: &RecordId| id.kind == RecordKind::Prompt;
+        if wanted.is_empty() || wanted.len() > limits::READ_IDS || wanted.iter().any(is_prompt) {
+            let allowed = format!("1 to {} ids such as 41 or S7", limits::READ_IDS);
+            return Err(Rejection::invalid_input("ids", &allowed));
         }
+        let part = number("part", arguments.get("part"), 1, u32::MAX)?;
+        if part.is_some() && wanted.len() != 1 {
+            return Err(Rejection::invalid_input("part", "only with one id"));
+        }
+        let project = arguments
+            .get("project")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        Ok(Self {
+            ids: wanted,
+            project,
+            part,
+        })
     }
-    let wanted = ids("ids", arguments.get("ids"))?.unwrap_or_default();
-    let is_prompt = |id: &RecordId| id.kind == RecordKind::Prompt;
-    if wanted.is_empty() || wanted.len() > limits::READ_IDS || wanted.iter().any(is_prompt) {
-        return Err(Rejection::invalid_input(
-            "ids",
-            "1 to 100 ids such as 41 or S7",
-        ));
-    }
-    let part = number("part", arguments.get("part"), 1, u32::MAX)?;
-    if part.is_some() && wanted.len() != 1 {
-        return Err(Rejection::invalid_input("part", "only with one id"));
-    }
-    Ok((wanted, part))
 }
 
 /// Deletes a record for good. Doing it again is no error.

@@ -38,12 +38,12 @@ pub async fn place(
                 None => Ok(everywhere(caller)),
             };
         }
-        let found = find(tx, text).await?.ok_or(Rejection::NotFound)?;
-        return allowed(caller, found);
+        let found = find(tx, caller, text).await?;
+        return Ok(one(caller, found.ok_or(Rejection::NotFound)?));
     }
     if let Some(text) = &caller.current_project {
-        return match find(tx, text).await? {
-            Some(family) => allowed(caller, family),
+        return match find(tx, caller, text).await? {
+            Some(family) => Ok(one(caller, family)),
             None if caller.project_limit.is_some() => Err(Rejection::NotFound.into()),
             None => unborn(caller, text),
         };
@@ -85,8 +85,23 @@ pub async fn current_place(tx: &mut TenantTx, caller: &Caller) -> Result<Option<
     place(tx, caller, None).await.map(Some)
 }
 
-async fn find(tx: &mut TenantTx, text: &str) -> Result<Option<Family>, Failure> {
+/// The widest eyes of a caller: the whole tenant, or the project that the credential is limited to.
+///
+/// # Errors
+/// The store's.
+pub async fn widest_reader(tx: &mut TenantTx, caller: &Caller) -> Result<Reader, Failure> {
+    match &caller.project_limit {
+        Some(limit) => Ok(limited(tx, caller, limit).await?.reader),
+        None => Ok(everywhere(caller).reader),
+    }
+}
+
+/// The one project that a text names among those the caller may see.
+async fn find(tx: &mut TenantTx, caller: &Caller, text: &str) -> Result<Option<Family>, Failure> {
     let mut found = tx.find_projects(text).await?;
+    if let Some(limit) = &caller.project_limit {
+        found.retain(|family| family.members.contains(&limit.id));
+    }
     if found.len() > 1 {
         let candidates = found.into_iter().map(|family| family.project.key).collect();
         return Err(Rejection::AmbiguousProject {
@@ -96,15 +111,6 @@ async fn find(tx: &mut TenantTx, text: &str) -> Result<Option<Family>, Failure> 
         .into());
     }
     Ok(found.pop())
-}
-
-fn allowed(caller: &Caller, family: Family) -> Result<Place, Failure> {
-    if let Some(limit) = &caller.project_limit
-        && limit.id != family.project.id
-    {
-        return Err(Rejection::NotFound.into());
-    }
-    Ok(one(caller, family))
 }
 
 async fn limited(tx: &mut TenantTx, caller: &Caller, limit: &Project) -> Result<Place, Failure> {

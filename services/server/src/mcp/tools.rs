@@ -64,7 +64,7 @@ async fn mem_search(app: &App, caller: &Caller, arguments: Value) -> Result<Answ
 }
 
 async fn get_observations(app: &App, caller: &Caller, arguments: Value) -> Result<Answer, Failure> {
-    let text = observations::render(app, caller, &arguments).await?;
+    let text = observations::render(app, caller, arguments).await?;
     Ok(Answer { text, data: None })
 }
 

@@ -118,6 +118,11 @@ async fn what_a_model_can_correct_it_reads() {
             json!({"ids": []}),
             "invalid_input - ids: ",
         ),
+        (
+            "get_observations",
+            json!({"ids": ["1"], "project": 5}),
+            "invalid_input - project: ",
+        ),
     ] {
         let result = tool(&client, name, arguments).await;
         assert_eq!(result.is_error, Some(true));

@@ -137,7 +137,10 @@ async fn tool_uses_are_named_only_to_those_who_may_read_them() {
             .post("/v1/observations/batch", asked.clone())
             .await
             .text;
-        assert_eq!((one.contains("T777"), many.contains("T777")), (names, names));
+        assert_eq!(
+            (one.contains("T777"), many.contains("T777")),
+            (names, names)
+        );
     }
 }
 
@@ -180,6 +183,35 @@ async fn a_project_limited_key_sees_that_project_only() {
         .mem_search(json!({"query": "here", "project": "name:alpha-app"}))
         .await;
     assert_eq!(other.code(), "not_found");
+    // A name that also fits projects the key may not see names its own, and no other is heard of.
+    for key in ["git:a.example/x/beta", "git:b.example/y/beta"] {
+        owner
+            .clone()
+            .in_project(key)
+            .remember("there too", "")
+            .await;
+    }
+    let named = limited
+        .mem_search(json!({"query": "there", "project": "beta"}))
+        .await
+        .ok();
+    assert_eq!(named["rows"][0]["id"], "2");
+    assert!(
+        !limited
+            .get("/v1/context?project=beta")
+            .await
+            .text
+            .contains("git:")
+    );
+    let mut elsewhere = item("observation", json!({"title": "elsewhere"}));
+    owner.events(vec![elsewhere.clone()]).await.ok();
+    let check = json!({"event_ids": [elsewhere["event_id"]]});
+    let checked = limited.post("/v1/events/check", check).await.ok();
+    assert_eq!(checked["items"][0]["status"], "unknown");
+    elsewhere["project"] = json!({"key": "name:beta"});
+    let repeated = limited.events(vec![elsewhere]).await.json();
+    assert_eq!(repeated["items"][0]["code"], "event_id_reused");
+    assert!(repeated["items"][0]["id"].is_null());
     let astray = limited.clone().in_project("name:alpha-app");
     assert_eq!(astray.get("/v1/context").await.code(), "not_found");
     let reply = astray

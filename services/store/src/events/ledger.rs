@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::ids::{PrincipalId, RecordId, ToolUseId};
+use cairn_domain::project::ProjectSet;
 use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::plan::Plan;
-use super::{EventBatch, EventOutcome};
+use super::{EventBatch, EventOutcome, EventStatus};
 use crate::{StoreError, TenantTx};
 
 /// What the ledger says of an event.
@@ -17,10 +18,11 @@ pub(super) struct Known {
     event_id: Uuid,
     kind: i16,
     #[sqlx(rename = "author_id")]
-    pub author: i32,
+    author: i32,
+    project_id: i32,
     number: Option<i64>,
     digest: Vec<u8>,
-    pub deleted: bool,
+    deleted: bool,
 }
 
 impl Known {
@@ -29,9 +31,25 @@ impl Known {
         printed(self.kind, self.number?)
     }
 
+    /// Whether an author who stands in these projects may know of the event.
+    fn is_known_to(&self, author: PrincipalId, projects: &ProjectSet) -> bool {
+        self.author == author.key && projects.contains(self.project_id)
+    }
+
+    /// What an author who asks for the event is told.
+    pub fn status(&self, author: PrincipalId, projects: &ProjectSet) -> EventStatus {
+        if !self.is_known_to(author, projects) {
+            EventStatus::Unknown
+        } else if self.deleted {
+            EventStatus::Deleted
+        } else {
+            EventStatus::Stored { id: self.id() }
+        }
+    }
+
     /// What a repeat of the event is answered.
-    pub fn outcome(&self, author: PrincipalId, digest: &[u8; 16]) -> EventOutcome {
-        if self.author != author.key {
+    pub fn outcome(&self, batch: &EventBatch<'_>, digest: &[u8; 16]) -> EventOutcome {
+        if !self.is_known_to(batch.author, batch.projects) {
             EventOutcome::ReusedByAnother
         } else if self.deleted {
             EventOutcome::Deleted
@@ -84,7 +102,7 @@ impl TenantTx {
         ids: &[Uuid],
     ) -> Result<HashMap<Uuid, Known>, StoreError> {
         let rows: Vec<Known> = sqlx::query_as(
-            "select event_id, kind, author_id, number, digest, deleted from events
+            "select event_id, kind, author_id, project_id, number, digest, deleted from events
              where tenant_id = $1 and event_id = any($2)",
         )
         .bind(self.tenant.key())
@@ -105,12 +123,14 @@ impl TenantTx {
         let ids: Vec<Uuid> = fresh.iter().map(|draft| draft.event_id).collect();
         let kinds: Vec<i16> = fresh.iter().map(|draft| kind_code(&draft.body)).collect();
         let numbers: Vec<Option<i64>> = plan.items.iter().map(|item| item.number).collect();
+        let projects: Vec<i32> = plan.items.iter().map(|item| item.project).collect();
         let digests: Vec<&[u8]> = fresh.iter().map(|draft| &draft.digest[..]).collect();
         let entered = sqlx::query(
-            "insert into events (tenant_id, event_id, kind, author_id, number, digest, arrived_at)
-             select $1, u.event_id, u.kind, $2, u.number, u.digest, $3
-             from unnest($4::uuid[], $5::smallint[], $6::bigint[], $7::bytea[])
-               u (event_id, kind, number, digest)
+            "insert into events (tenant_id, event_id, kind, author_id, project_id, number, digest,
+               arrived_at)
+             select $1, u.event_id, u.kind, $2, u.project_id, u.number, u.digest, $3
+             from unnest($4::uuid[], $5::smallint[], $6::int[], $7::bigint[], $8::bytea[])
+               u (event_id, kind, project_id, number, digest)
              order by u.event_id
              on conflict do nothing",
         )
@@ -119,6 +139,7 @@ impl TenantTx {
         .bind(batch.arrived_at)
         .bind(ids)
         .bind(kinds)
+        .bind(projects)
         .bind(numbers)
         .bind(digests)
         .execute(&mut *self.tx)

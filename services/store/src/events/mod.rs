@@ -17,6 +17,7 @@ use std::collections::HashMap;
 
 use cairn_domain::event::{EventDraft, Origin};
 use cairn_domain::ids::PrincipalId;
+use cairn_domain::project::{ProjectSet, Reader};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -31,6 +32,8 @@ use tool_uses::Packed;
 pub struct EventBatch<'a> {
     /// Who reports them.
     pub author: PrincipalId,
+    /// Where the author may look: of events beyond, they learn nothing.
+    pub projects: &'a ProjectSet,
     /// When they arrived, by the service's clock.
     pub arrived_at: DateTime<Utc>,
     /// What produces the records they make.
@@ -65,7 +68,7 @@ pub enum EventOutcome {
     },
     /// Stored before, and deleted since.
     Deleted,
-    /// The event id is another author's.
+    /// The event id is another author's, or of a project that the author may not see.
     ReusedByAnother,
 }
 
@@ -88,7 +91,7 @@ pub enum EventStatus {
     },
     /// It was stored, and deleted since.
     Deleted,
-    /// Nothing of this author has this id.
+    /// Nothing of this author, in the projects they may see, has this id.
     Unknown,
 }
 
@@ -112,20 +115,19 @@ impl TenantTx {
         Ok(recorded(batch, &known, &plan.ids(), plan.last_position()))
     }
 
-    /// What became of events, in the order asked; another author's id reads as unknown.
+    /// What became of the reader's events, in the order asked; those of other authors and of
+    /// projects beyond the reader's read as unknown.
     ///
     /// # Errors
     /// As any call of the store.
     pub async fn check_events(
         &mut self,
         ids: &[Uuid],
-        author: PrincipalId,
+        reader: &Reader,
     ) -> Result<Vec<CheckedEvent>, StoreError> {
         let known = self.find_ledger_rows(ids).await?;
         let status = |id: &Uuid| match known.get(id) {
-            Some(row) if row.author != author.key => EventStatus::Unknown,
-            Some(row) if row.deleted => EventStatus::Deleted,
-            Some(row) => EventStatus::Stored { id: row.id() },
+            Some(row) => row.status(reader.principal, &reader.projects),
             None => EventStatus::Unknown,
         };
         let checked = |id: &Uuid| CheckedEvent {
@@ -220,7 +222,7 @@ fn recorded(
     let mut first: HashMap<Uuid, [u8; 16]> = HashMap::new();
     let mut outcome = |draft: &EventDraft| {
         if let Some(row) = known.get(&draft.event_id) {
-            return row.outcome(batch.author, &draft.digest);
+            return row.outcome(batch, &draft.digest);
         }
         let id = stored.get(&draft.event_id).cloned().flatten();
         match first.get(&draft.event_id) {

@@ -151,6 +151,7 @@ pub fn in_session(id: &str, mut draft: EventDraft) -> EventDraft {
 pub fn batch(author: PrincipalId, events: &[EventDraft]) -> EventBatch<'_> {
     EventBatch {
         author,
+        projects: &ProjectSet::All,
         arrived_at: minute(10_000),
         origin: Origin::Api,
         events,
