@@ -81,11 +81,9 @@ impl Api {
 }
 
 fn within(request: RequestBuilder, operation: &Operation) -> RequestBuilder {
-    // The keys of the benches hold nothing that percent-encoding would change but the colon.
-    let project = operation.project.replace(':', "%3A");
     request
         .bearer_auth(&operation.key)
-        .header("Cairn-Project", project)
+        .header("Cairn-Project", operation.encoded_project())
 }
 
 async fn send(request: RequestBuilder) -> anyhow::Result<Vec<u8>> {

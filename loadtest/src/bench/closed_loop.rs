@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::connection::Connection;
 use super::corpus::Rng;
 use super::measure::Measure;
 use super::operation::Operation;
-use crate::api::Api;
 
 /// Calls operations, each as likely as another, over a number of connections for a time.
 ///
 /// # Errors
 /// At the first call that is not answered with success.
 pub async fn run(
-    api: &Api,
+    url: &str,
     operations: &Arc<Vec<Operation>>,
     connections: usize,
     time: Duration,
@@ -25,14 +25,15 @@ pub async fn run(
     let began = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
     for connection in 0..connections {
-        let (api, operations) = (api.clone(), Arc::clone(operations));
+        let operations = Arc::clone(operations);
+        let mut connected = Connection::open(url).await?;
         let mut rng = Rng::new(seed.wrapping_mul(1_000).wrapping_add(connection as u64));
         tasks.spawn(async move {
             let mut latencies = Vec::new();
             while began.elapsed() < time {
                 let operation = &operations[rng.below(operations.len())];
                 let sent = Instant::now();
-                api.call(operation).await?;
+                connected.call(operation).await?;
                 latencies.push(u64::try_from(sent.elapsed().as_micros()).unwrap_or(u64::MAX));
             }
             anyhow::Ok(latencies)

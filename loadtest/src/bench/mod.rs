@@ -3,6 +3,7 @@
 
 mod capture;
 mod closed_loop;
+mod connection;
 mod corpus;
 mod load;
 mod measure;
@@ -113,7 +114,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let operations = Arc::new(options.scenario.operations(&keys, &mut corpus));
     let (scripts, variables) = runtime.block_on(capture_scripts(&rig, &api, &operations))?;
     let pgbench = Pgbench::new(rig.folder("pgbench")?, &scripts, variables)?;
-    let rounds = interleave(options, &runtime, &rig, &api, &operations, &pgbench)?;
+    let rounds = interleave(options, &runtime, &rig, &operations, &pgbench)?;
     report::write(options, &rounds)
 }
 
@@ -121,14 +122,13 @@ fn interleave(
     options: &Options,
     runtime: &tokio::runtime::Runtime,
     rig: &Rig,
-    api: &Api,
     operations: &Arc<Vec<Operation>>,
     pgbench: &Pgbench,
 ) -> anyhow::Result<Rounds> {
     let time = Duration::from_secs(options.seconds.max(1));
     let count = options.connections;
     let service =
-        |time, seed| runtime.block_on(closed_loop::run(api, operations, count, time, seed));
+        |time, seed| runtime.block_on(closed_loop::run(&rig.url, operations, count, time, seed));
     // Connections are made and caches filled before anything counts.
     service(Duration::from_secs(2), 0)?;
     pgbench.run(rig, count, Duration::from_secs(2))?;

@@ -25,6 +25,13 @@ pub enum Call {
 }
 
 impl Operation {
+    /// The current project as the header carries it. The keys of the benches hold nothing that
+    /// percent-encoding would change but the colon.
+    #[must_use]
+    pub fn encoded_project(&self) -> String {
+        self.project.replace(':', "%3A")
+    }
+
     /// A batch as a request's body, and its event ids.
     #[must_use]
     pub fn batch_body(project: &str, items: &[String]) -> (String, Vec<Uuid>) {
