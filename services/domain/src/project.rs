@@ -46,8 +46,9 @@ impl ProjectKey {
 /// A key or a name as it is compared: without NUL, NFC, lower case.
 #[must_use]
 pub fn fold(text: &str) -> String {
-    let text: String = clean(text.trim().to_owned()).nfc().collect();
-    text.to_lowercase()
+    let text = clean(text.trim().to_owned());
+    // Character by character: a whole word's lower case depends on what stands around a letter.
+    text.nfc().flat_map(char::to_lowercase).collect()
 }
 
 fn default_name(key: &str) -> &str {
@@ -130,6 +131,11 @@ mod tests {
         let upper = ProjectKey::parse("git:Git.example/ACME/App".to_owned(), None).expect("ok");
         assert_eq!(upper.folded(), "git:git.example/acme/app");
         assert_eq!(upper.key, "git:Git.example/ACME/App");
+    }
+
+    #[test]
+    fn no_letter_is_folded_by_its_neighbours() {
+        assert_eq!(fold("ΟΔΟΣ"), fold("οδοσ"));
     }
 
     #[test]

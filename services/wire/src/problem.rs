@@ -221,13 +221,16 @@ impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let detail = rejection.to_string();
         match rejection {
-            Rejection::InvalidField { pointer, detail } => Self {
-                errors: vec![FieldError {
-                    pointer: pointer.clone(),
-                    detail: detail.clone(),
-                }],
-                ..Self::new(Code::InvalidField, format!("{pointer}: {detail}"))
-            },
+            Rejection::InvalidField { pointer, detail } => {
+                let said = match pointer.as_str() {
+                    "" => detail.clone(),
+                    pointer => format!("{pointer}: {detail}"),
+                };
+                Self {
+                    errors: vec![FieldError { pointer, detail }],
+                    ..Self::new(Code::InvalidField, said)
+                }
+            }
             Rejection::InvalidInput { .. } => Self::new(Code::InvalidInput, detail),
             Rejection::EmptyRecord(_) => Self::new(Code::EmptyRecord, detail),
             Rejection::UnsupportedKind(_) => Self::new(Code::UnsupportedKind, detail),

@@ -51,6 +51,10 @@ impl Reader {
     /// # Errors
     /// [`Unreadable`]; the pointer of a value of the wrong kind starts at the part.
     pub fn read<T: DeserializeOwned>(&mut self, json: &str, place: &str) -> Result<T, Unreadable> {
+        // A list would be read as an object's fields by their places.
+        if json.trim_start().starts_with('[') {
+            return Err(Rejection::invalid_field("", "must be an object").into());
+        }
         let mut json = serde_json::Deserializer::from_str(json);
         let mut track = serde_path_to_error::Track::new();
         let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
@@ -102,9 +106,13 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
 /// The error without the line and column: the pointer says where.
 fn say(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(at) => text[..at].to_owned(),
-        None => text,
+    let text = text
+        .rfind(" at line ")
+        .map_or(text.as_str(), |at| &text[..at]);
+    // The names of our types mean nothing to a caller.
+    match text.find("expected struct ") {
+        Some(at) => format!("{}expected an object", &text[..at]),
+        None => text.to_owned(),
     }
 }
 
@@ -146,6 +154,17 @@ mod tests {
             (problem.code, problem.errors[0].pointer.as_str()),
             (Code::InvalidField, "/n")
         );
+    }
+
+    #[test]
+    fn what_is_no_object_is_said_in_plain_words() {
+        for (json, detail) in [
+            ("[]", "must be an object"),
+            ("\"x\"", "invalid type: string \"x\", expected an object"),
+        ] {
+            let problem = Problem::from(whole::<Doc>(json).expect_err("refused"));
+            assert_eq!(problem.detail.as_deref(), Some(detail));
+        }
     }
 
     #[test]
