@@ -169,7 +169,13 @@ impl EmbeddedPostgres {
 
     /// Ends all connections and stops Postgres; returns once it has ended.
     pub async fn stop(self) {
-        self.postgres.stop().await;
+        self.stop_within(process::SHUTDOWN_TIME).await;
+    }
+
+    /// The same, for somebody in a hurry: it ends without writing a checkpoint if it has to, and
+    /// recovers at its next start.
+    pub async fn stop_within(self, patience: Duration) {
+        self.postgres.stop(patience).await;
         self.folders.clear_socket();
     }
 
@@ -206,7 +212,7 @@ async fn start_postgres(
         match await_answer(&postgres, socket, deadline).await {
             Ok(()) => return Ok(postgres),
             Err(error) => {
-                postgres.stop().await;
+                postgres.stop(process::SHUTDOWN_TIME).await;
                 // Workers of a killed server may outlive it by a moment; Postgres waits for none.
                 let leftover = folders
                     .log_tail()

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use cairn_domain::ids::TenantId;
 use cairn_domain::limits;
-use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
+use sqlx::{Connection, PgConnection, PgPool};
 
 use crate::migrate::{self, Newer, statement};
 use crate::{StoreError, SystemTx, TenantTx};
 
 /// How long a call waits for a free connection before it says that the store is away.
 const ACQUIRE_TIME: Duration = Duration::from_secs(3);
+/// How long a connection may take to end what was abandoned on it: a statement ends by itself in
+/// [`limits::STATEMENT_TIME`].
+const SETTLE_TIME: Duration = limits::STATEMENT_TIME.saturating_add(Duration::from_secs(1));
 /// How long a readiness check may take.
 const PING_TIME: Duration = Duration::from_secs(3);
 
@@ -22,6 +25,19 @@ pub struct StoreOptions {
     pub url: String,
     /// Connections, at most.
     pub pool: u32,
+}
+
+/// Ends what an abandoned call left on a connection, before another one may use it. A connection
+/// that does not answer is given up: it would be missed until the network does so.
+async fn settle(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    // A transaction that was dropped has left its ROLLBACK to be sent.
+    if !connection.should_flush() {
+        return Ok(true);
+    }
+    let settled = tokio::time::timeout(SETTLE_TIME, connection.ping()).await;
+    settled
+        .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+        .map(|()| true)
 }
 
 /// The way to the database. Cheap to clone.
@@ -42,6 +58,7 @@ impl Store {
         let pool = PgPoolOptions::new()
             .max_connections(options.pool)
             .acquire_timeout(ACQUIRE_TIME)
+            .after_release(|connection, _| Box::pin(settle(connection)))
             .connect_with(address)
             .await?;
         let store = Self { pool };

@@ -3,6 +3,8 @@
 //!
 //! The server is a throw-away one whose superuser address stands in `CAIRN_TEST_DATABASE_URL`.
 
+mod redis_server;
+
 use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::scope::{Role, Scope};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,6 +16,8 @@ use uuid::Uuid;
 use crate::hex::hex;
 use crate::migrate::{self, MIGRATIONS, ROLES, statement};
 use crate::{FirstKey, Store, StoreOptions};
+
+pub use redis_server::{PrivateRedis, shared_url as shared_redis_url};
 
 /// Connections of one test's store.
 const POOL: u32 = 12;

@@ -6,8 +6,6 @@
     reason = "tests of real time, with real servers whose addresses the environment names"
 )]
 
-mod redis_server;
-
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -15,8 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use cairn_domain::search::Cursor;
 use cairn_store::continuations::{ContinuationError, Continuations, Loaded};
 use cairn_store::cursor_keys::KeyRing;
+use cairn_store::test_util::{PrivateRedis, shared_redis_url};
 use chrono::{DateTime, TimeDelta, Utc};
-use redis_server::{PrivateRedis, shared_url};
 
 const SCOPE: &str = "tenant/principal/*";
 
@@ -31,7 +29,7 @@ fn ring(kids: &[&str]) -> KeyRing {
 /// Stores on both arms that see nothing of other tests.
 fn both_arms() -> Vec<(&'static str, Continuations)> {
     let prefix = format!("test:{}:", uuid::Uuid::now_v7());
-    let redis = Continuations::connect_with_prefix(&shared_url(), ring(&["k1"]), &prefix);
+    let redis = Continuations::connect_with_prefix(&shared_redis_url(), ring(&["k1"]), &prefix);
     vec![
         ("redis", redis.expect("an address")),
         ("memory", Continuations::memory(ring(&["k1"]))),
@@ -164,7 +162,8 @@ async fn the_embedded_store_holds_its_last_1024_cursors() {
 async fn c040_another_replica_reads_what_this_one_saved() {
     let prefix = format!("test:{}:", uuid::Uuid::now_v7());
     let replica = |kids: &[&str]| {
-        Continuations::connect_with_prefix(&shared_url(), ring(kids), &prefix).expect("an address")
+        Continuations::connect_with_prefix(&shared_redis_url(), ring(kids), &prefix)
+            .expect("an address")
     };
     let cursor = save(&replica(&["k1"]), b"step 2").await;
     let same_ring = load(&replica(&["k1"]), &cursor).await.expect("answers");
@@ -178,9 +177,9 @@ async fn c040_another_replica_reads_what_this_one_saved() {
 #[tokio::test]
 async fn redis_holds_neither_the_cursor_nor_the_state() {
     let prefix = format!("test:{}:", uuid::Uuid::now_v7());
-    let store = Continuations::connect_with_prefix(&shared_url(), ring(&["k1"]), &prefix);
+    let store = Continuations::connect_with_prefix(&shared_redis_url(), ring(&["k1"]), &prefix);
     let cursor = save(&store.expect("an address"), b"plain words").await;
-    let client = redis::Client::open(shared_url()).expect("an address");
+    let client = redis::Client::open(shared_redis_url()).expect("an address");
     let mut connection = client
         .get_multiplexed_async_connection()
         .await

@@ -28,7 +28,11 @@ async fn stocked(caller: &Caller) {
 }
 
 fn ids(answer: &Value) -> Vec<String> {
-    let rows = answer["rows"].as_array().cloned().unwrap_or_default();
+    ids_of(&answer["rows"])
+}
+
+fn ids_of(rows: &Value) -> Vec<String> {
+    let rows = rows.as_array().cloned().unwrap_or_default();
     rows.iter()
         .map(|row| row["id"].as_str().expect("an id").to_owned())
         .collect()
@@ -315,6 +319,31 @@ async fn c058_a_project_left_out_means_the_current_one_and_never_another_tenants
         !named["text"].as_str().expect("text").contains("· beta ·"),
         "named, so not repeated"
     );
+    // The same rule in every other way to read.
+    let context = owner.get("/v1/context").await.text;
+    assert!(
+        context.contains("\n1 ") && !context.contains("\n2 "),
+        "{context}"
+    );
+    let batch = json!({"ids": ["1", "2"]});
+    let batch = owner.post("/v1/observations/batch", batch).await.ok();
+    assert_eq!(
+        (ids_of(&batch["items"]), &batch["missing"]),
+        (vec!["1".to_owned()], &json!(["2"]))
+    );
+    assert_eq!(owner.get("/v1/observations/2").await.code(), "not_found");
+    for (name, arguments) in [
+        ("mem_search", json!({"query": "alpha"})),
+        ("get_observations", json!({"ids": ["1", "2"]})),
+    ] {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": name, "arguments": arguments}});
+        let text = owner.post("/mcp", call).await.text;
+        assert!(
+            text.contains("[1] alpha") && !text.contains("[2] alpha"),
+            "{name}: {text}"
+        );
+    }
     let nowhere = owner.clone().nowhere();
     for reply in [
         nowhere.mem_search(json!({"query": "alpha"})).await,

@@ -15,10 +15,8 @@ use super::EmbeddedError;
 use super::binaries::Programs;
 use super::cluster::Folders;
 
-/// Time for a fast shutdown, which writes a checkpoint.
-const SHUTDOWN_TIME: Duration = Duration::from_secs(30);
-/// Time for an immediate one, which writes nothing.
-const QUIT_TIME: Duration = Duration::from_secs(5);
+/// Time to stop where nobody waits: a fast shutdown writes a checkpoint.
+pub(super) const SHUTDOWN_TIME: Duration = Duration::from_secs(30);
 
 /// Settings of a small, durable, private server. What makes commits durable is set although it
 /// is the default: a changed configuration file must not switch it off.
@@ -203,13 +201,11 @@ impl Postgres {
         let _ = has_ended.wait_for(|ended| *ended).await;
     }
 
-    /// Ends connections, writes a checkpoint, ends; less politely if that takes too long.
-    pub(super) async fn stop(self) {
-        for (signal, patience) in [
-            (Signal::SIGINT, SHUTDOWN_TIME),
-            (Signal::SIGQUIT, QUIT_TIME),
-        ] {
+    /// Ends connections, writes a checkpoint, ends; less politely if most of the time is over.
+    pub(super) async fn stop(self, patience: Duration) {
+        for (signal, part) in [(Signal::SIGINT, 0.8), (Signal::SIGQUIT, 0.2)] {
             self.signal(signal);
+            let patience = patience.mul_f32(part);
             if tokio::time::timeout(patience, self.ended()).await.is_ok() {
                 return;
             }

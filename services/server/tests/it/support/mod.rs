@@ -2,6 +2,7 @@
 //! twin tenants.
 
 mod caller;
+pub mod frozen;
 pub mod process;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use cairn_store::Store;
 use cairn_store::continuations::Continuations;
 use cairn_store::credentials::{KeyOwner, NewCredential};
 use cairn_store::cursor_keys::KeyRing;
-use cairn_store::test_util::{TestDb, Twin};
+use cairn_store::test_util::{TestDb, Twin, shared_redis_url};
 use chrono::{TimeDelta, Utc};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -52,11 +53,17 @@ impl TestApp {
     /// A service that keeps continuations as given.
     pub async fn with(continuations: Continuations) -> Self {
         let db = TestDb::new().await;
+        let store = db.store.clone();
+        Self::over(db, store, continuations).await
+    }
+
+    /// A service that reaches its database another way.
+    pub async fn over(db: TestDb, store: Store, continuations: Continuations) -> Self {
         let door = Door {
             hosts: vec!["127.0.0.1".to_owned()],
             origins: Vec::new(),
         };
-        let app = App::new(db.store.clone(), continuations, Clock::system(), door);
+        let app = App::new(store, continuations, Clock::system(), door);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("bound"));
         let stop = CancellationToken::new();
@@ -152,7 +159,7 @@ impl TestApp {
 
 /// Continuations in the shared Redis, under a prefix of their own.
 pub fn redis_continuations() -> Continuations {
-    let url = std::env::var("CAIRN_TEST_REDIS_URL").expect("CAIRN_TEST_REDIS_URL: run ./dev test");
+    let url = shared_redis_url();
     let ring = KeyRing::parse(RING).expect("a ring");
     let prefix = format!("test:{}:", Uuid::new_v4());
     Continuations::connect_with_prefix(&url, ring, &prefix).expect("an address")

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use cairn_store::test_util::TestDb;
+use cairn_store::test_util::{TestDb, shared_redis_url};
 
 use super::RING;
 
@@ -21,12 +21,17 @@ pub struct Replica {
 impl Replica {
     /// A replica over a test's database and the shared Redis.
     pub fn shared(db: &TestDb) -> Self {
-        let redis = std::env::var("CAIRN_TEST_REDIS_URL").expect("run ./dev test");
+        Self::over(&db.app_url)
+    }
+
+    /// A replica over the database at an address.
+    pub fn over(database_url: &str) -> Self {
+        let redis = shared_redis_url();
         let address = free_address();
         let mut command = command(&address);
         command
             .env("CAIRN_EMBEDDED", "false")
-            .env("CAIRN_DATABASE_URL", &db.app_url)
+            .env("CAIRN_DATABASE_URL", database_url)
             .env("CAIRN_REDIS_URL", redis)
             .env("CAIRN_CURSOR_KEYS", RING)
             .env("CAIRN_PUBLIC_URL", format!("http://{address}"));

@@ -7,10 +7,18 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 /// The address of the Redis that all tests share.
+///
+/// # Panics
+/// If `CAIRN_TEST_REDIS_URL` is not set.
+#[must_use]
 pub fn shared_url() -> String {
     variable("CAIRN_TEST_REDIS_URL")
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests are told where Redis is by their runner"
+)]
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run ./dev test"))
 }
@@ -23,6 +31,10 @@ pub struct PrivateRedis {
 
 impl PrivateRedis {
     /// Starts a server and waits until it answers.
+    ///
+    /// # Panics
+    /// If it cannot be started; so do the other calls.
+    #[must_use]
     pub fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let child = spawn(&folder);
@@ -32,6 +44,7 @@ impl PrivateRedis {
     }
 
     /// Where it listens: a socket, so that a restart finds the same place free.
+    #[must_use]
     pub fn url(&self) -> String {
         format!("redis+unix://{}/redis.sock", self.folder.path().display())
     }
