@@ -120,6 +120,14 @@ pub const IGNORED_NAMES: usize = 100;
 
 /// Time a request may take.
 pub const REQUEST_TIME: Duration = Duration::from_secs(30);
+/// Time the body of a request may take to arrive.
+pub const BODY_TIME: Duration = Duration::from_secs(20);
+/// Time from a request's last byte to its answer.
+pub const ANSWER_TIME: Duration = Duration::from_secs(10);
+/// Time the head of a request may take to arrive, and a connection may stay without a request.
+pub const HEAD_TIME: Duration = Duration::from_secs(30);
+/// The longest path with query of a request.
+pub const ADDRESS_BYTES: usize = 8 * 1024;
 /// Time a database statement may take.
 pub const STATEMENT_TIME: Duration = Duration::from_secs(5);
 /// How long a verified credential may be believed without asking the store again.

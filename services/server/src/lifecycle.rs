@@ -2,13 +2,20 @@
 //! what is in flight within the deadline → close.
 
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use cairn_store::Store;
+use axum::Router;
+use axum::serve::Listener;
+use cairn_domain::limits;
+use cairn_store::{Store, StoreError};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -21,13 +28,29 @@ pub struct Drain {
     /// How long it goes on accepting after it has said that it is not ready: a balancer's
     /// interval between checks.
     pub notice: Duration,
-    /// How long requests in flight may take after that.
+    /// How long everything after that may take, to the end of the process.
     pub deadline: Duration,
 }
 
-/// How long connections to the database may take to close: whoever uses one after the deadline
-/// is given up.
-const CLOSE_TIME: Duration = Duration::from_secs(1);
+impl Drain {
+    /// How long requests in flight may take.
+    fn request_time(self) -> Duration {
+        self.deadline - self.close_time() - self.database_time()
+    }
+
+    /// How long connections to the database may take to close: whoever uses one after the
+    /// requests' time is given up.
+    fn close_time(self) -> Duration {
+        self.deadline.div_f32(16.0).min(Duration::from_secs(1))
+    }
+
+    /// How long a database of our own may take to stop.
+    #[must_use]
+    pub fn database_time(self) -> Duration {
+        self.close_time() * 3
+    }
+}
+
 /// How often new records are moved to their places in the words index.
 const CLEAN_PERIOD: Duration = Duration::from_secs(2);
 
@@ -42,28 +65,26 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let stop_accepting = CancellationToken::new();
-    let router = http::router(Arc::clone(&app)).into_make_service_with_connect_info::<SocketAddr>();
-    let server = axum::serve(listener, router)
-        .with_graceful_shutdown(stop_accepting.clone().cancelled_owned());
-    let mut server = tokio::spawn(server.into_future());
+    let router = http::router(Arc::clone(&app));
+    let server = answer_connections(listener, router, stop_accepting.clone());
+    let mut server = AbortOnDropHandle::new(tokio::spawn(server));
     let cleaning = AbortOnDropHandle::new(tokio::spawn(clean_search_index(app.store.clone())));
     tokio::select! {
-        ended = &mut server => ended.context("the server task ended unasked")??,
+        ended = &mut server => ended.context("the server task ended unasked")?,
         () = shutdown => {
             app.drain();
             tracing::info!("draining");
             tokio::time::sleep(drain.notice).await;
             stop_accepting.cancel();
-            if let Ok(ended) = tokio::time::timeout(drain.deadline, &mut server).await {
-                ended.context("the server task failed")??;
+            if let Ok(ended) = tokio::time::timeout(drain.request_time(), &mut server).await {
+                ended.context("the server task failed")?;
             } else {
                 tracing::warn!("requests were still in flight at the deadline");
-                server.abort();
             }
         }
     }
-    drop(cleaning);
-    if tokio::time::timeout(CLOSE_TIME, app.store.close())
+    drop((server, cleaning));
+    if tokio::time::timeout(drain.close_time(), app.store.close())
         .await
         .is_err()
     {
@@ -71,6 +92,33 @@ pub async fn serve(
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Answers each connection in a task of its own, until told to stop; then waits for those with a
+/// request in flight. Dropping it drops the connections.
+async fn answer_connections(mut listener: TcpListener, router: Router, stop: CancellationToken) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits::HEAD_TIME);
+    let open = GracefulShutdown::new();
+    let mut tasks = JoinSet::new();
+    loop {
+        tokio::select! {
+            (stream, _) = Listener::accept(&mut listener) => {
+                let service = TowerToHyperService::new(router.clone());
+                let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
+                tasks.spawn(async move {
+                    if let Err(error) = connection.await {
+                        tracing::trace!(%error, "connection broken off");
+                    }
+                });
+            }
+            Some(_) = tasks.join_next() => {}
+            () = stop.cancelled() => break,
+        }
+    }
+    drop(listener);
+    open.shutdown().await;
 }
 
 /// Keeps the lists of new records short that every search has to read. A failure means only that
@@ -83,7 +131,8 @@ async fn clean_search_index(store: Store) {
             let pages = tx.clean_search_index().await?;
             tx.commit().await.map(|()| pages)
         };
-        match cleaned.await {
+        let cleaned = tokio::time::timeout(limits::ANSWER_TIME, cleaned).await;
+        match cleaned.unwrap_or(Err(StoreError::Timeout)) {
             Ok(pages) => tracing::trace!(pages, "words index cleaned"),
             Err(error) => tracing::debug!(%error, "words index not cleaned"),
         }

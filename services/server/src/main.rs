@@ -179,7 +179,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     };
     lifecycle::serve(app, listener, config.drain, shutdown).await?;
     if let Some(postgres) = postgres {
-        postgres.stop().await;
+        postgres.stop_within(config.drain.database_time()).await;
     }
     if is_crash {
         bail!("the embedded database ended unasked; its log is in the data folder");

@@ -6,10 +6,13 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+/// The protocol library warns of every mistake of a caller; those are answered, not logged.
+const QUIET: &str = "rmcp=error";
+
 /// Starts logging to stderr at `level`, a filter like `info` or `cairn_server=debug`. A filter
 /// that cannot be read counts as `info`.
 pub fn start(level: &str) {
-    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = filter(level);
     let registry = tracing_subscriber::registry().with(filter);
     let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let started = if std::io::stderr().is_terminal() {
@@ -19,4 +22,38 @@ pub fn start(level: &str) {
     };
     // A second start happens only where tests run several services in one process.
     drop(started);
+}
+
+/// The filter of a level; one that names the protocol library itself counts for it.
+fn filter(level: &str) -> EnvFilter {
+    let whole = if level.contains("rmcp") {
+        level.to_owned()
+    } else {
+        format!("{level},{QUIET}")
+    };
+    EnvFilter::try_new(whole).unwrap_or_else(|_| EnvFilter::new(format!("info,{QUIET}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("info", "rmcp=error,info")]
+    #[case("rmcp=debug,warn", "rmcp=debug,warn")]
+    #[case("cairn_server=debug", "cairn_server=debug,rmcp=error")]
+    #[case("=,=", "rmcp=error,info")]
+    fn the_protocol_library_is_quiet_unless_asked(#[case] level: &str, #[case] whole: &str) {
+        let mut parts: Vec<String> = filter(level)
+            .to_string()
+            .split(',')
+            .map(str::to_owned)
+            .collect();
+        parts.sort();
+        let mut expected: Vec<&str> = whole.split(',').collect();
+        expected.sort_unstable();
+        assert_eq!(parts, expected);
+    }
 }

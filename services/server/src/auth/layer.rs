@@ -7,8 +7,9 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::Response;
+use cairn_domain::limits;
 use cairn_domain::scope::{Scope, Scopes};
-use cairn_store::{Credential, Store};
+use cairn_store::{Credential, Store, StoreError};
 use cairn_wire::{Code, Problem};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -26,7 +27,8 @@ pub async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
-    let caller = verify(&app, request.headers()).await?;
+    let verified = tokio::time::timeout(limits::ANSWER_TIME, verify(&app, request.headers()));
+    let caller = verified.await.unwrap_or(Err(StoreError::Timeout.into()))?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
@@ -78,7 +80,8 @@ async fn touch(store: Store, credential: Credential, now: DateTime<Utc>) {
         tx.touch_credential(credential.credential, now).await?;
         tx.commit().await
     };
-    if let Err(error) = touched.await {
+    let touched = tokio::time::timeout(limits::ANSWER_TIME, touched).await;
+    if let Err(error) = touched.unwrap_or(Err(StoreError::Timeout)) {
         tracing::debug!(%error, "the use of a key was not noted");
     }
 }

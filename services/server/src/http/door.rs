@@ -4,15 +4,18 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::Response;
 use cairn_wire::{Code, Problem};
 
 use crate::actions::Failure;
 use crate::app::{App, Door};
+
+/// Stands for a value that is neither a host nor an origin.
+const NO_VALUE: &str = "\u{fffd}";
 
 /// Refuses names and origins that are not configured.
 ///
@@ -24,21 +27,28 @@ pub async fn check(
     next: Next,
 ) -> Result<Response, Failure> {
     let host = request.uri().authority().map(ToString::to_string);
-    let host = host.or_else(|| text(request.headers(), &HOST).map(str::to_owned));
-    admit(&app.door, host.as_deref(), text(request.headers(), &ORIGIN))?;
+    let host = host.or_else(|| only(request.headers(), &HOST).map(str::to_owned));
+    admit(&app.door, host.as_deref(), only(request.headers(), &ORIGIN))?;
     Ok(next.run(request).await)
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &axum::http::HeaderName) -> Option<&'a str> {
-    headers
-        .get(name)
-        .map(|value| value.to_str().unwrap_or("\u{fffd}"))
+/// The value of a header. One that is no text, or that is sent twice, reads as one that no
+/// setting can allow: another server on the way might have looked at the other one.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?.to_str().unwrap_or(NO_VALUE);
+    Some(if values.next().is_some() {
+        NO_VALUE
+    } else {
+        first
+    })
 }
 
 fn admit(door: &Door, host: Option<&str>, origin: Option<&str>) -> Result<(), Problem> {
     let named = host.and_then(|host| host.parse::<Authority>().ok());
     let named = named
         .as_ref()
+        .filter(|authority| !authority.as_str().contains('@'))
         .map(|authority| authority.host().to_ascii_lowercase());
     if !named.is_some_and(|named| door.hosts.contains(&named)) {
         let detail = "this host name is not in CAIRN_ALLOWED_HOSTS";
@@ -88,6 +98,9 @@ mod tests {
     #[case(Some("evil.example"), None, Code::HostNotAllowed)]
     #[case(Some("memory.example.com.evil.example"), None, Code::HostNotAllowed)]
     #[case(None, None, Code::HostNotAllowed)]
+    #[case(Some("evil@memory.example.com"), None, Code::HostNotAllowed)]
+    #[case(Some(NO_VALUE), None, Code::HostNotAllowed)]
+    #[case(Some("memory.example.com"), Some(NO_VALUE), Code::OriginNotAllowed)]
     #[case(
         Some("memory.example.com"),
         Some("https://evil.example"),

@@ -3,18 +3,59 @@
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::HeaderMap;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use cairn_domain::Rejection;
 use cairn_domain::json_text::mend_escapes;
 use cairn_domain::limits;
 use cairn_wire::reading::whole;
 use cairn_wire::{Code, Problem};
+use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
 use crate::actions::Failure;
 use crate::auth::Caller;
+
+/// Refuses a body that says of itself that it is too large.
+///
+/// # Errors
+/// `body_too_large`.
+pub async fn refuse_large(request: Request, next: Next) -> Result<Response, Failure> {
+    let length = request.headers().get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_none_or(|length| length <= limits::BODY_BYTES as u64) {
+        return Ok(next.run(request).await);
+    }
+    tokio::spawn(discard(request.into_body()));
+    Err(too_large().into())
+}
+
+/// Takes in a body that nobody reads: a caller that is still sending would not see its answer.
+async fn discard(mut body: Body) {
+    let all = async { while let Some(Ok(_)) = body.frame().await {} };
+    // Whoever sends for longer than this loses the connection.
+    drop(tokio::time::timeout(limits::BODY_TIME, all).await);
+}
+
+/// Waits for the whole body, so that what comes after it waits for the service alone.
+///
+/// # Errors
+/// `body_too_large`, or `malformed_body` for one that breaks off or takes too long.
+pub async fn receive(request: Request, next: Next) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let whole = axum::body::to_bytes(body, limits::BODY_BYTES);
+    let bytes = match tokio::time::timeout(limits::BODY_TIME, whole).await {
+        Ok(bytes) => bytes.map_err(|error| unreadable(&error))?,
+        Err(_) => {
+            let detail = "the body did not arrive in time";
+            return Err(Problem::new(Code::MalformedBody, detail).into());
+        }
+    };
+    let request = Request::from_parts(parts, Body::from(bytes));
+    Ok(next.run(request).await)
+}
 
 /// The body as JSON text: within the limit, UTF-8, its escapes mended.
 pub struct JsonText(pub String);
@@ -97,7 +138,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 }
 
 /// A body that says it is no JSON. One that says nothing is taken at its word of being some.
-fn wrong_type(headers: &HeaderMap) -> Option<Problem> {
+pub fn wrong_type(headers: &HeaderMap) -> Option<Problem> {
     let kind = headers
         .get(CONTENT_TYPE)?
         .to_str()
@@ -112,10 +153,14 @@ fn unreadable(error: &axum::Error) -> Problem {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
         if inner.is::<http_body_util::LengthLimitError>() {
-            let detail = format!("at most {} bytes after inflation", limits::BODY_BYTES);
-            return Problem::new(Code::BodyTooLarge, detail);
+            return too_large();
         }
         source = inner.source();
     }
     Problem::new(Code::MalformedBody, "the body could not be read whole")
+}
+
+fn too_large() -> Problem {
+    let detail = format!("at most {} bytes after inflation", limits::BODY_BYTES);
+    Problem::new(Code::BodyTooLarge, detail)
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware;
-use axum::routing::{MethodRouter, get};
+use axum::routing::{any_service, get};
 use cairn_wire::{Code, Problem};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -85,9 +85,7 @@ fn open() -> OpenApiRouter<Arc<App>> {
 /// The whole service as one router.
 pub fn router(app: Arc<App>) -> Router {
     let (verified, _) = verified().split_for_parts();
-    let tools = MethodRouter::new()
-        .fallback_service(mcp::service(Arc::clone(&app)))
-        .layer(middleware::from_fn(mcp::front));
+    let tools = any_service(mcp::service(Arc::clone(&app))).layer(middleware::from_fn(mcp::front));
     let verified = verified.route("/mcp", tools);
     let guarded = stack::guarded(verified, &app);
     let (open, _) = open().split_for_parts();

@@ -4,11 +4,15 @@ use std::any::Any;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
+use axum::http::header::CONTENT_ENCODING;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use cairn_domain::limits;
+use cairn_store::StoreError;
+use cairn_wire::{Code, Problem};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::decompression::RequestDecompressionLayer;
@@ -19,13 +23,14 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
 use uuid::Uuid;
 
-use super::{door, problem};
+use super::{door, extract, problem};
 use crate::actions::Failure;
 use crate::app::App;
 use crate::auth;
 
 /// The oldest client that this service understands.
 const MIN_CLIENT: &str = "0.1.0";
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What stands before the routes of verified callers.
 pub fn guarded(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
@@ -37,19 +42,23 @@ pub fn guarded(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
                 state,
                 auth::layer::authenticate,
             ))
+            .layer(middleware::from_fn(extract::refuse_large))
+            .map_request(name_encoding)
             .layer(RequestDecompressionLayer::new())
-            .map_request(|request: Request<_>| request.map(axum::body::Body::new)),
+            .map_request(|request: Request<_>| request.map(Body::new))
+            .layer(middleware::from_fn(extract::receive))
+            .layer(middleware::from_fn(answer_in_time)),
     )
 }
 
 /// What stands before every route.
 pub fn outer(routes: Router<Arc<App>>) -> Router<Arc<App>> {
-    let id = HeaderName::from_static("x-request-id");
     let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
     routes.layer(
         ServiceBuilder::new()
-            .layer(SetRequestIdLayer::new(id.clone(), FreshId))
-            .layer(PropagateRequestIdLayer::new(id))
+            .map_request(strip_request_id)
+            .layer(SetRequestIdLayer::new(REQUEST_ID, FreshId))
+            .layer(PropagateRequestIdLayer::new(REQUEST_ID))
             .layer(SetResponseHeaderLayer::overriding(
                 HeaderName::from_static("cairn-service"),
                 version,
@@ -61,8 +70,15 @@ pub fn outer(routes: Router<Arc<App>>) -> Router<Arc<App>> {
             .layer(TraceLayer::new_for_http().make_span_with(span))
             .layer(middleware::from_fn(problem::finish))
             .layer(CatchPanicLayer::custom(panicked))
-            .layer(middleware::from_fn(in_time)),
+            .layer(middleware::from_fn(in_time))
+            .layer(middleware::from_fn(short_address)),
     )
+}
+
+/// Takes off the id that a caller sent: the next layer would keep it.
+fn strip_request_id<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
+    request.headers_mut().remove(REQUEST_ID);
+    request
 }
 
 /// Request ids are ours, so that a caller cannot forge one into the log.
@@ -99,8 +115,35 @@ fn panicked(payload: Box<dyn Any + Send>) -> Response {
 }
 
 async fn in_time(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(limits::REQUEST_TIME, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => Failure::Store(cairn_store::StoreError::Timeout).into_response(),
+    let response = tokio::time::timeout(limits::REQUEST_TIME, next.run(request)).await;
+    response.unwrap_or_else(|_| Failure::Store(StoreError::Timeout).into_response())
+}
+
+/// What is received whole is answered in time, even if the database says nothing more: then the
+/// call is dropped, and with it its transaction.
+async fn answer_in_time(request: Request, next: Next) -> Response {
+    let response = tokio::time::timeout(limits::ANSWER_TIME, next.run(request)).await;
+    response.unwrap_or_else(|_| Failure::Store(StoreError::Timeout).into_response())
+}
+
+async fn short_address(request: Request, next: Next) -> Response {
+    let length = request
+        .uri()
+        .path_and_query()
+        .map(|path| path.as_str().len());
+    if length.is_some_and(|length| length > limits::ADDRESS_BYTES) {
+        let detail = format!("at most {} bytes; POST longer ones", limits::ADDRESS_BYTES);
+        return problem::respond(Problem::new(Code::UriTooLong, detail));
     }
+    next.run(request).await
+}
+
+/// Names of encodings are told apart without regard to case; the next layer compares bytes.
+fn name_encoding(mut request: Request) -> Request {
+    if let Some(name) = request.headers_mut().get_mut(CONTENT_ENCODING)
+        && let Ok(lower) = HeaderValue::from_bytes(&name.as_bytes().to_ascii_lowercase())
+    {
+        *name = lower;
+    }
+    request
 }

@@ -1,20 +1,28 @@
 //! What stands before the protocol library: methods it has no use for, `Accept` in all its forms,
-//! and texts that a strict parser would refuse.
+//! texts that a strict parser would refuse, and several messages at once.
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{ACCEPT, ALLOW, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use cairn_wire::{Code, Problem};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::answer::Refusal;
-use crate::http::extract::read_text;
+use super::message::{Fault, VERSION, check};
+use crate::http::extract::{read_text, wrong_type};
 use crate::http::problem::respond;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
+/// The only revision with several messages in one request, meant where none is named.
+const BATCH_REVISION: &str = "2025-03-26";
+/// Messages in one request.
+const BATCH_MESSAGES: usize = 50;
 
 /// Hands a message on in the one form that the protocol library takes, and its answer back in
 /// the form that the caller accepts.
@@ -27,6 +35,9 @@ pub async fn front(request: Request, next: Next) -> Response {
             .insert(ALLOW, HeaderValue::from_static("POST"));
         return response;
     }
+    if let Some(problem) = wrong_type(request.headers()) {
+        return respond(problem);
+    }
     let only_events = accepts_only_events(request.headers());
     let (mut parts, body) = request.into_parts();
     let text = match read_text(body).await {
@@ -37,18 +48,68 @@ pub async fn front(request: Request, next: Next) -> Response {
         ACCEPT,
         HeaderValue::from_static("application/json, text/event-stream"),
     );
+    parts
+        .headers
+        .insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     parts.headers.remove(CONTENT_LENGTH);
     let refusal = Refusal::default();
     parts.extensions.insert(refusal.clone());
-    let response = next.run(Request::from_parts(parts, Body::from(text))).await;
+    let response = answer(&parts, &text, next).await;
     if let Some(problem) = refusal.find() {
         return respond(problem);
     }
-    if only_events && is_json(&response) {
+    if only_events && response.status() == StatusCode::OK && is_json(&response) {
         as_event(response).await
     } else {
         response
     }
+}
+
+/// Answers a text: one message, or several in the revision that knows them.
+async fn answer(parts: &Parts, text: &str, next: Next) -> Response {
+    let Ok(message) = serde_json::from_str::<&RawValue>(text) else {
+        return Fault::not_json().into_response();
+    };
+    if !message.get().starts_with('[') {
+        return answer_one(parts, message, next).await;
+    }
+    let version = parts.headers.get(VERSION);
+    if version.is_some_and(|version| version != BATCH_REVISION) {
+        let why = "several messages in one request are of revision 2025-03-26 alone";
+        return Fault::no_request(Value::Null, why).into_response();
+    }
+    let messages: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
+    if messages.is_empty() || messages.len() > BATCH_MESSAGES {
+        return Fault::no_request(Value::Null, "1 to 50 messages in one request").into_response();
+    }
+    let mut answers = Vec::new();
+    for message in messages {
+        let response = answer_one(parts, message, next.clone()).await;
+        if response.status() == StatusCode::ACCEPTED {
+            continue;
+        }
+        if !is_json(&response) {
+            // A fault of the library: it speaks for all.
+            return response;
+        }
+        match read_answer(response.into_body()).await {
+            Ok(json) => answers.push(json),
+            Err(failure) => return failure.into_response(),
+        }
+    }
+    if answers.is_empty() {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    let whole = format!("[{}]", answers.join(","));
+    ([(CONTENT_TYPE, JSON)], whole).into_response()
+}
+
+async fn answer_one(parts: &Parts, message: &RawValue, next: Next) -> Response {
+    if let Err(fault) = check(message, &parts.headers) {
+        return fault.into_response();
+    }
+    let body = Body::from(message.get().to_owned());
+    next.run(Request::from_parts(parts.clone(), body)).await
 }
 
 /// Whether the caller takes event streams and no plain JSON.
@@ -68,7 +129,7 @@ fn is_json(response: &Response) -> bool {
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
-    response.status() == StatusCode::OK && kind.is_some_and(|kind| kind.starts_with(JSON))
+    kind.is_some_and(|kind| kind.starts_with(JSON))
 }
 
 /// The same answer as a stream of one message.

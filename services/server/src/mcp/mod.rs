@@ -3,6 +3,7 @@
 
 mod answer;
 mod front;
+mod message;
 mod tools;
 
 pub use front::front;

@@ -2,9 +2,12 @@
 
 use cairn_store::continuations::Continuations;
 use cairn_store::cursor_keys::KeyRing;
+use cairn_store::test_util::TestDb;
+use cairn_store::{Store, StoreOptions};
 use serde_json::json;
 
-use crate::support::{RING, TestApp};
+use crate::support::frozen::Relay;
+use crate::support::{RING, TestApp, item, redis_continuations};
 
 #[tokio::test]
 async fn c041_without_redis_all_but_guided_search_goes_on() {
@@ -52,4 +55,41 @@ async fn without_postgres_nobody_is_let_in_unverified() {
         (ready.status.as_u16(), &ready.json()["postgres"]),
         (503, &json!(false))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_says_nothing_holds_a_request_for_ten_seconds_only() {
+    let db = TestDb::new().await;
+    let relay = Relay::to(&db).await;
+    let options = StoreOptions {
+        url: relay.url.clone(),
+        pool: 1,
+    };
+    let store = Store::connect(&options).await.expect("connected");
+    let app = TestApp::over(db, store, redis_continuations()).await;
+    let caller = app.owner().await;
+    assert_eq!(caller.get("/v1/me").await.status, 200);
+    let mut admin = app.db.admin().await;
+    let mut blocker = sqlx::Connection::begin(&mut admin).await.expect("begin");
+    sqlx::query("select * from tenant_counters for update")
+        .fetch_all(&mut *blocker)
+        .await
+        .expect("locked");
+    let started = std::time::Instant::now();
+    let events = caller.events(vec![item("observation", json!({"title": "lost"}))]);
+    let freeze = async {
+        crate::shutdown::until_blocked(&app).await;
+        relay.freeze();
+    };
+    let (reply, ()) = tokio::join!(events, freeze);
+    assert_eq!(
+        (reply.status.as_u16(), reply.code().as_str()),
+        (503, "store_unavailable")
+    );
+    assert!(started.elapsed().as_secs() < 15, "{:?}", started.elapsed());
+    blocker.rollback().await.expect("released");
+    // The only connection is lost; another one takes its place.
+    while caller.get("/v1/me").await.status != 200 {
+        assert!(started.elapsed().as_secs() < 60, "it never came back");
+    }
 }

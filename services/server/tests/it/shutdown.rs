@@ -8,8 +8,12 @@ use cairn_store::test_util::TestDb;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::support::frozen::Relay;
 use crate::support::process::Replica;
 use crate::support::{Caller, PROJECT, TestApp, item, new_owner_key};
+
+/// What replicas of tests are given to end in.
+const DRAIN: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_in_flight_is_answered_before_the_end() {
@@ -52,7 +56,7 @@ async fn soon(happens: impl Future<Output = ()>) {
         .expect("it happens soon");
 }
 
-async fn until_blocked(app: &TestApp) {
+pub async fn until_blocked(app: &TestApp) {
     let mut admin = app.db.admin().await;
     loop {
         let waits: i64 = sqlx::query_scalar(
@@ -155,4 +159,39 @@ async fn while_it_serves_new_records_move_to_their_places_in_the_index() {
         }
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_ends_a_replica_in_time_although_postgres_says_nothing() {
+    let db = TestDb::new().await;
+    let key = new_owner_key(&db).await;
+    let relay = Relay::to(&db).await;
+    let mut replica = Replica::over(&relay.url);
+    let caller = Caller::new(&replica.base, Some(&key)).in_project(PROJECT);
+    caller.remember("before", "").await;
+    relay.freeze();
+    let waiting = tokio::spawn(async move { caller.get("/v1/context").await.status });
+    let started = std::time::Instant::now();
+    assert_eq!(replica.terminate(), Some(0));
+    assert!(started.elapsed() < DRAIN, "{:?}", started.elapsed());
+    waiting.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_ends_an_embedded_service_in_time_although_its_database_hangs() {
+    let data = tempfile::tempdir().expect("a folder");
+    let mut replica = Replica::embedded(data.path());
+    let postmaster = std::fs::read_to_string(data.path().join("postgres/postmaster.pid"));
+    let postmaster = postmaster
+        .expect("running")
+        .lines()
+        .next()
+        .map(str::to_owned);
+    let stopped = std::process::Command::new("kill")
+        .args(["-STOP", &postmaster.expect("a process id")])
+        .status();
+    assert!(stopped.expect("kill runs").success());
+    let started = std::time::Instant::now();
+    assert_eq!(replica.terminate(), Some(0));
+    assert!(started.elapsed() < DRAIN, "{:?}", started.elapsed());
 }
