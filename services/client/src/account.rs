@@ -3,22 +3,83 @@
 //! Kept in `credentials.json`, readable by its owner alone, one entry a service.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::config::{Dirs, Settings};
 use crate::exit::Failure;
-use crate::files;
+use crate::{files, state};
 
 /// A key as it is used for one service.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// The key itself.
     pub key: String,
-    /// The tenant's name; unknown for a key from the environment.
+    /// What names the key without giving it away: see [`key_id`].
+    pub key_id: String,
+    /// The tenant's name; `None` until the service has said whose the key is.
     pub tenant: Option<String>,
+}
+
+impl Account {
+    /// A key whose tenant is known if the service has told it before.
+    #[must_use]
+    pub fn of_key(dirs: &Dirs, service: &str, key: &str) -> Self {
+        let key_id = key_id(key);
+        Self {
+            tenant: Tenants::of(dirs, service).find(&key_id),
+            key: key.to_owned(),
+            key_id,
+        }
+    }
+}
+
+/// Which tenant each key of one service belongs to, as the service said. A key never changes its
+/// tenant, so this is asked once a key, and kept by its id.
+#[derive(Clone, Debug)]
+pub struct Tenants {
+    dir: PathBuf,
+}
+
+impl Tenants {
+    /// What is known about keys of `service`.
+    #[must_use]
+    pub fn of(dirs: &Dirs, service: &str) -> Self {
+        Self {
+            dir: state::kept_path(dirs, "tenants", service),
+        }
+    }
+
+    /// The tenant of a key.
+    #[must_use]
+    pub fn find(&self, key_id: &str) -> Option<String> {
+        // Ids also come from lines of the spool: only one of a key's form names a file.
+        let plain = key_id.bytes().all(|b| b.is_ascii_alphanumeric()) && !key_id.is_empty();
+        let path = plain.then(|| self.dir.join(key_id))?;
+        let name = files::read_text(&path, files::SMALL, files::Links::Refuse).ok()?;
+        Some(name).filter(|name| !name.is_empty())
+    }
+
+    /// Keeps what the service said. If it cannot be kept, the service is asked again.
+    pub fn note(&self, key_id: &str, tenant: &str) {
+        drop(files::replace(&self.dir.join(key_id), tenant.as_bytes()));
+    }
+}
+
+/// What names a key and is no secret: its id, or a part of the digest of a key of another form.
+#[must_use]
+pub fn key_id(key: &str) -> String {
+    let id = key
+        .strip_prefix("cairn_")
+        .and_then(|rest| rest.split_once('_'))
+        .map(|(id, _)| id);
+    match id {
+        Some(id) if is_key(key) => id.to_owned(),
+        _ => state::hex(&Sha256::digest(key.as_bytes()))[..16].to_owned(),
+    }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -40,16 +101,26 @@ struct Entry {
 #[must_use]
 pub fn find(dirs: &Dirs, settings: &Settings, service: &str) -> Option<Account> {
     if let Some(key) = &settings.api_key {
-        return Some(Account {
-            key: key.clone(),
-            tenant: None,
-        });
+        return Some(Account::of_key(dirs, service, key));
     }
     let entry = load(dirs).services.remove(service)?;
     Some(Account {
+        key_id: key_id(&entry.key),
         key: entry.key,
         tenant: Some(entry.tenant),
     })
+}
+
+/// What is wrong with the credentials, if they are there and must not be used.
+#[must_use]
+pub fn warning(dirs: &Dirs) -> Option<String> {
+    let path = path(dirs);
+    match files::read_trusted(&path) {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            Some(format!("{}: {e}", path.display()))
+        }
+        _ => None,
+    }
 }
 
 /// The service of the last sign-in.
@@ -68,6 +139,9 @@ pub fn save(
     key: &str,
     me: &cairn_wire::auth::Me,
 ) -> Result<(), Failure> {
+    // What nobody would trust afterwards is not written.
+    let folder = dirs.config.as_path();
+    files::check_folder(folder).map_err(Failure::writing(folder))?;
     let mut credentials = load(dirs);
     credentials.last_used = Some(service.to_owned());
     let entry = Entry {
@@ -76,6 +150,7 @@ pub fn save(
         handle: me.handle.clone(),
     };
     credentials.services.insert(service.to_owned(), entry);
+    Tenants::of(dirs, service).note(&key_id(key), &me.tenant);
     store(dirs, &credentials)
 }
 
@@ -109,10 +184,11 @@ fn path(dirs: &Dirs) -> PathBuf {
     dirs.config.join("credentials.json")
 }
 
-/// A file that is missing or broken holds no credentials; signing in writes it anew.
+/// A file that is missing or broken, or that others can write, holds no credentials; signing in
+/// writes it anew.
 fn load(dirs: &Dirs) -> Credentials {
-    let text = fs::read(path(dirs)).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+    let text = files::read_trusted(&path(dirs)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 fn store(dirs: &Dirs, credentials: &Credentials) -> Result<(), Failure> {
@@ -123,6 +199,16 @@ fn store(dirs: &Dirs, credentials: &Credentials) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_gives_no_key_away() {
+        let key = format!("cairn_abcdefghij27_{}", "A0z".repeat(15)[..43].to_owned());
+        assert_eq!(key_id(&key), "abcdefghij27");
+        for other in [&key[1..], "token", "cairn_secret_secret"] {
+            let id = key_id(other);
+            assert!(id.len() == 16 && !id.contains("secret"), "{id}");
+        }
+    }
 
     #[test]
     fn a_key_is_known_by_its_form() {

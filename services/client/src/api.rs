@@ -2,18 +2,27 @@
 
 use std::time::Duration;
 
-use cairn_wire::events::BatchAnswer;
-use cairn_wire::{Code, Problem};
+use cairn_wire::Code;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 
 use crate::account::Account;
 use crate::config;
 use crate::exit::Failure;
-use crate::spool::{Delivery, Service, Stop, Trouble};
+use crate::problem::Problem;
+use crate::spool::{Answer, Delivery, Service, Stop, Trouble};
 
 /// How long a flush waits for the answer to a batch: the service's own limit for a request.
 const BATCH_TIME: Duration = Duration::from_secs(30);
+
+/// Bytes of a context that are read; what the client prints of it is far less.
+const CONTEXT_BYTES: usize = 1024 * 1024;
+
+/// Bytes of any other answer that are read.
+pub const ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// What is said of an answer that something else has given.
+const NOT_CAIRN: &str = "what answers there is no Cairn service";
 
 /// The service as one caller sees it.
 #[derive(Clone, Debug)]
@@ -91,12 +100,13 @@ impl Api {
     /// What a session in the current project starts with.
     ///
     /// # Errors
-    /// As [`Api::text`].
+    /// [`Failure::Unreachable`], or what the service's problem stands for.
     pub async fn context(&self) -> Result<String, Failure> {
         let zone = config::time_zone().unwrap_or_else(|| "UTC".to_owned());
         let path = format!("/v1/context?tz={}", percent_encode(&zone));
-        self.text(self.get(&path).header(ACCEPT, "text/plain"))
-            .await
+        let request = self.get(&path).header(ACCEPT, "text/plain");
+        let reply = Reply::of(request, CONTEXT_BYTES).await?;
+        reply.content("text/plain")
     }
 
     fn prepare(&self, mut request: RequestBuilder) -> RequestBuilder {
@@ -109,32 +119,18 @@ impl Api {
         request
     }
 
-    /// Sends a request and reads the answer's text.
-    ///
-    /// # Errors
-    /// [`Failure::Unreachable`], or what the service's problem stands for.
-    pub async fn text(&self, request: RequestBuilder) -> Result<String, Failure> {
-        let response = request.send().await.map_err(unreachable)?;
-        let status = response.status();
-        let text = response.text().await.map_err(unreachable)?;
-        if status.is_success() {
-            Ok(text)
-        } else {
-            Err(Failure::of(read_problem(status, &text)))
-        }
-    }
-
     /// Sends a request and reads the answer's JSON.
     ///
     /// # Errors
-    /// As [`Api::text`]; [`Failure::Failed`] for an answer of another form.
+    /// [`Failure::Unreachable`], or what the service's problem stands for; [`Failure::Failed`] for
+    /// an answer of another form.
     pub async fn json<T: serde::de::DeserializeOwned>(
         &self,
         request: RequestBuilder,
     ) -> Result<T, Failure> {
-        let text = self
-            .text(request.header(ACCEPT, "application/json"))
-            .await?;
+        let request = request.header(ACCEPT, "application/json");
+        let reply = Reply::of(request, ANSWER_BYTES).await?;
+        let text = reply.content("application/json")?;
         serde_json::from_str(&text)
             .map_err(|e| Failure::Failed(format!("the service's answer cannot be read: {e}")))
     }
@@ -145,44 +141,115 @@ impl Service for Api {
         if self.key.is_none() {
             return stopped(Trouble::SignIn, "not signed in".to_owned(), None);
         }
-        let response = self
-            .post("/v1/events", body)
-            .timeout(BATCH_TIME)
-            .send()
-            .await;
-        match response {
-            Ok(response) => read_delivery(response).await,
-            Err(e) => stopped(Trouble::Away, plain_error(&e), None),
+        let request = self.post("/v1/events", body).timeout(BATCH_TIME);
+        match Reply::of(request, ANSWER_BYTES).await {
+            Ok(reply) => reply.delivery(),
+            Err(failure) => stopped(Trouble::Away, failure.to_string(), None),
         }
     }
 }
 
-async fn read_delivery(response: Response) -> Delivery {
-    let status = response.status();
-    let header = |name: &str| find_header(response.headers(), name);
-    let version = header("cairn-service");
-    let retry_after = header(RETRY_AFTER.as_str()).and_then(|text| parse_retry_after(&text));
-    let text = match response.text().await {
-        Ok(text) => text,
-        Err(e) => return stopped(Trouble::Away, plain_error(&e), None),
-    };
-    if status.is_success() {
-        return match serde_json::from_str::<BatchAnswer>(&text) {
-            Ok(answer) => Delivery::Answered { answer, version },
-            Err(_) => stopped(Trouble::Away, "the answer cannot be read".to_owned(), None),
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Reply {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The content type, without parameters.
+    pub content_type: String,
+    /// The service's version; `None` if something else has answered.
+    pub version: Option<String>,
+    /// The body.
+    pub text: String,
+    retry_after: Option<Duration>,
+}
+
+impl Reply {
+    /// Sends a request and reads what comes back, at most `limit` bytes of it.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] without an answer, and for one that is longer.
+    pub async fn of(request: RequestBuilder, limit: usize) -> Result<Self, Failure> {
+        let mut response = request.send().await.map_err(unreachable)?;
+        let header = |name: &str| find_header(response.headers(), name);
+        let content_type = header(CONTENT_TYPE.as_str()).unwrap_or_default();
+        let content_type = content_type.split(';').next().unwrap_or_default();
+        let mut reply = Self {
+            status: response.status(),
+            content_type: content_type.trim().to_lowercase(),
+            version: header("cairn-service"),
+            retry_after: header(RETRY_AFTER.as_str()).and_then(|text| parse_retry_after(&text)),
+            text: String::new(),
         };
+        reply.text = read_body(&mut response, limit).await?;
+        Ok(reply)
     }
-    let problem = read_problem(status, &text);
-    let why = problem.text();
-    match status.as_u16() {
-        403 if problem.code == Code::QuotaExceeded => stopped(Trouble::Busy, why, retry_after),
-        401 | 403 => stopped(Trouble::SignIn, why, retry_after),
-        413 => Delivery::TooLarge,
-        400 | 422 => Delivery::Unreadable(why),
-        500 => Delivery::Fault { why, version },
-        429 | 503 => stopped(Trouble::Busy, why, retry_after),
-        _ => stopped(Trouble::Away, why, retry_after),
+
+    /// The content of an answer that is the service's and of this type.
+    fn content(self, content_type: &str) -> Result<String, Failure> {
+        let ours = self.version.is_some();
+        if !self.status.is_success() {
+            return Err(match Problem::parse(&self.text).filter(|_| ours) {
+                Some(problem) => Failure::of(problem),
+                None if ours => Failure::of(Problem::of_status(self.status.as_u16())),
+                None => Failure::Unreachable(self.stranger()),
+            });
+        }
+        if ours && self.content_type == content_type {
+            Ok(self.text)
+        } else {
+            Err(Failure::Unreachable(NOT_CAIRN.to_owned()))
+        }
     }
+
+    /// What is said of an answer that is not the service's.
+    #[must_use]
+    pub fn stranger(&self) -> String {
+        format!("{NOT_CAIRN} (HTTP {})", self.status.as_u16())
+    }
+
+    /// What the answer means for a batch. Only the service itself can take or refuse a record;
+    /// something before it can ask for less or for patience.
+    fn delivery(self) -> Delivery {
+        let status = self.status.as_u16();
+        let problem = Problem::parse(&self.text).filter(|_| self.version.is_some());
+        let words = |reply: &Self| match (&problem, &reply.version) {
+            (Some(problem), _) => problem.text(),
+            (None, Some(_)) => Problem::of_status(status).text(),
+            (None, None) => reply.stranger(),
+        };
+        let why = words(&self);
+        let quota = |problem: &Problem| problem.is(Code::QuotaExceeded);
+        match (status, self.version) {
+            (413, _) => Delivery::TooLarge,
+            (429 | 503, _) => stopped(Trouble::Busy, why, self.retry_after),
+            (200..300, version @ Some(_)) => match serde_json::from_str::<Answer>(&self.text) {
+                Ok(answer) => Delivery::Answered { answer, version },
+                Err(_) => stopped(Trouble::Away, "the answer cannot be read".to_owned(), None),
+            },
+            (403, Some(_)) if problem.as_ref().is_some_and(quota) => {
+                stopped(Trouble::Busy, why, self.retry_after)
+            }
+            (401 | 403, Some(_)) => stopped(Trouble::SignIn, why, self.retry_after),
+            (400 | 422, Some(_)) if problem.is_some() => Delivery::Unreadable(why),
+            (500, version @ Some(_)) => Delivery::Fault { why, version },
+            _ => stopped(Trouble::Away, why, self.retry_after),
+        }
+    }
+}
+
+async fn read_body(response: &mut Response, limit: usize) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        if bytes.len() + chunk.len() > limit {
+            let why = format!("the answer is longer than {limit} bytes");
+            return Err(Failure::Unreachable(why));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
+    })
 }
 
 fn stopped(trouble: Trouble, why: String, retry_after: Option<Duration>) -> Delivery {
@@ -204,22 +271,6 @@ fn parse_retry_after(text: &str) -> Option<Duration> {
     }
     let at = chrono::DateTime::parse_from_rfc2822(text.trim()).ok()?;
     (at.to_utc() - chrono::Utc::now()).to_std().ok()
-}
-
-/// The problem that a failed answer holds. What is no problem document comes from something
-/// between here and the service.
-fn read_problem(status: StatusCode, text: &str) -> Problem {
-    serde_json::from_str(text).unwrap_or_else(|_| {
-        let code = match status.as_u16() {
-            401 => Code::Unauthenticated,
-            429 => Code::RateLimited,
-            500 => Code::Internal,
-            _ => Code::StoreUnavailable,
-        };
-        let mut problem = Problem::new(code, format!("HTTP {}", status.as_u16()));
-        problem.title = format!("HTTP {}", status.as_u16());
-        problem
-    })
 }
 
 fn unreachable(error: reqwest::Error) -> Failure {

@@ -4,10 +4,13 @@
 
 use std::env;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use cairn_wire::domain::event::Visibility;
 use cairn_wire::domain::limits;
+
+use crate::files;
 
 /// Tools whose calls say nothing worth keeping.
 const SKIP_TOOLS: &str = "ListMcpResourcesTool,SlashCommand,Skill,TodoWrite,AskUserQuestion";
@@ -32,10 +35,12 @@ pub struct Dirs {
 }
 
 impl Dirs {
-    /// The folders of this person, by the XDG rules.
+    /// The folders of this person, by the XDG rules; `None` for somebody without a home: a folder
+    /// that everybody shares must not take its place.
     #[must_use]
-    pub fn from_env() -> Self {
-        let home = variable("HOME").map_or_else(env::temp_dir, PathBuf::from);
+    pub fn from_env() -> Option<Self> {
+        let home = variable("HOME").map(PathBuf::from);
+        let home = home.filter(|home| home.is_absolute())?;
         let place = |name: &str, default: &str| {
             // XDG: a relative path is to be ignored.
             let given = variable(name)
@@ -43,12 +48,12 @@ impl Dirs {
                 .filter(|p| p.is_absolute());
             given.unwrap_or_else(|| home.join(default)).join("cairn")
         };
-        Self {
+        Some(Self {
             config: place("XDG_CONFIG_HOME", ".config"),
             data: place("XDG_DATA_HOME", ".local/share"),
             state: place("XDG_STATE_HOME", ".local/state"),
             home,
-        }
+        })
     }
 }
 
@@ -114,12 +119,16 @@ impl Settings {
     pub fn load(dirs: &Dirs, root: Option<&Path>) -> Self {
         let mut layers = Layers::default();
         if let Some(root) = root {
-            layers.project = layers.read(&root.join(".cairn/config.toml"));
+            let path = root.join(".cairn/config.toml");
+            let text = files::read_text(&path, files::SMALL, files::Links::Refuse);
+            layers.project = layers.read(&path, text);
             layers
                 .project
                 .retain(|name, _| !NEVER_FROM_PROJECT.contains(&name));
         }
-        layers.user = layers.read(&dirs.config.join("config.toml"));
+        let path = dirs.config.join("config.toml");
+        layers.user = layers.read(&path, files::read_trusted(&path));
+        layers.warnings.extend(crate::account::warning(dirs));
         let url = layers.parsed("url", "an http or https address", |text| parse_url(&text));
         Self {
             url: url.or_else(|| crate::account::last_used(dirs)),
@@ -175,24 +184,22 @@ struct Layers {
 }
 
 impl Layers {
-    fn read(&mut self, path: &Path) -> toml::Table {
-        let text = match fs::read_to_string(path) {
+    fn read(&mut self, path: &Path, text: io::Result<String>) -> toml::Table {
+        let text = match text {
             Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return toml::Table::new(),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return toml::Table::new(),
             Err(e) => {
                 self.warnings
                     .push(format!("{}: {e}; using defaults", path.display()));
                 return toml::Table::new();
             }
         };
-        text.trim_start_matches('\u{feff}')
-            .parse()
-            .unwrap_or_else(|_| {
-                let path = path.display();
-                self.warnings
-                    .push(format!("{path} is not valid TOML; using defaults"));
-                toml::Table::new()
-            })
+        text.parse().unwrap_or_else(|_| {
+            let path = path.display();
+            self.warnings
+                .push(format!("{path} is not valid TOML; using defaults"));
+            toml::Table::new()
+        })
     }
 
     fn find(&self, name: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 //!
 //! A hook does not use these: it always ends with 0.
 
-use cairn_wire::{Code, Problem};
+use crate::problem::Problem;
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -59,10 +59,8 @@ impl Failure {
     /// The failure that a problem of the service is for a command.
     #[must_use]
     pub fn of(problem: Problem) -> Self {
-        match problem.code {
-            Code::Unauthenticated | Code::CredentialRevoked | Code::CredentialExpired => {
-                Self::NotSignedIn(problem.detail.unwrap_or(problem.title))
-            }
+        match problem.status {
+            401 => Self::NotSignedIn(problem.detail.unwrap_or(problem.title)),
             _ if problem.status == 500 => Self::Fault(problem.text()),
             _ if problem.status >= 500 => Self::Unreachable(problem.text()),
             _ => Self::Refused(Box::new(problem)),
@@ -84,8 +82,8 @@ mod tests {
 
     #[test]
     fn a_service_that_fails_is_not_one_that_is_away() {
-        let failure = |code| Failure::of(Problem::new(code, ""));
-        let fault = failure(Code::Internal);
+        let failure = |code| Failure::of(Problem::of_status(code));
+        let fault = failure(500);
         assert_eq!(fault.status(), 1);
         assert!(
             fault
@@ -93,6 +91,6 @@ mod tests {
                 .starts_with("the service failed: internal"),
             "{fault}"
         );
-        assert_eq!(failure(Code::StoreUnavailable).status(), 4);
+        assert_eq!(failure(503).status(), 4);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use nix::fcntl::OFlag;
 use uuid::Uuid;
 
 /// What unfinished files start with; they are worthless once their writer is gone.
@@ -13,6 +14,132 @@ const UNFINISHED: &str = ".unfinished-";
 
 /// How long a writer may be thought to be still at work.
 const UNFINISHED_LIFE: Duration = Duration::from_secs(24 * 3600);
+
+/// Bytes of a file that is written by hand: settings, names, what git keeps of a work tree.
+pub const SMALL: u64 = 64 * 1024;
+
+/// Bytes of a file that the client keeps for itself, and of a repository's settings, which hold a
+/// section for every branch.
+pub const LARGE: u64 = 1024 * 1024;
+
+/// Whether a symbolic link may stand in a file's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// It is followed.
+    Follow,
+    /// It is refused: a checkout must not have other files of its reader read in its name.
+    Refuse,
+}
+
+/// Reads a whole file. Only a regular file of at most `limit` bytes is read: a checkout may hold
+/// anything, and a pipe or a device would never end.
+///
+/// # Errors
+/// What the file system says; `InvalidData` for what is no such file.
+pub fn read(path: &Path, limit: u64, links: Links) -> io::Result<Vec<u8>> {
+    read_open(open_regular(path, links)?, limit)
+}
+
+/// [`read`] for text; a byte order mark before it is left out.
+///
+/// # Errors
+/// As [`read`]; `InvalidData` also for what is not UTF-8.
+pub fn read_text(path: &Path, limit: u64, links: Links) -> io::Result<String> {
+    to_text(read(path, limit, links)?)
+}
+
+/// Reads a file that decides where keys and records go: nobody but its owner, who is the current
+/// user or root, may be able to write it or its folder.
+///
+/// # Errors
+/// As [`read_text`]; `PermissionDenied` if somebody else could have written it.
+pub fn read_trusted(path: &Path) -> io::Result<String> {
+    let file = open_regular(path, Links::Follow)?;
+    check_owner(&file.metadata()?)?;
+    check_folder(path.parent().unwrap_or(Path::new("/")))?;
+    to_text(read_open(file, LARGE)?)
+}
+
+/// Whether a folder, if it is there, belongs to the current user or root alone.
+///
+/// # Errors
+/// `PermissionDenied` if somebody else could write to it.
+pub fn check_folder(folder: &Path) -> io::Result<()> {
+    match fs::metadata(folder) {
+        Ok(data) => check_owner(&data),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+fn check_owner(data: &fs::Metadata) -> io::Result<()> {
+    let me = nix::unistd::geteuid().as_raw();
+    let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    if data.uid() != me && data.uid() != 0 {
+        return refuse("belongs to somebody else, so it is ignored");
+    }
+    if data.mode() & 0o022 != 0 {
+        return refuse("others can write to it or its folder, so it is ignored; run: chmod go-w");
+    }
+    Ok(())
+}
+
+/// Opens a regular file for reading, and nothing else.
+///
+/// # Errors
+/// What the file system says; `InvalidData` for what is no regular file.
+pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
+    // Without waiting for the other end of a pipe.
+    let mut flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    if links == Links::Refuse {
+        flags |= OFlag::O_NOFOLLOW;
+    }
+    // Opening a device may do something already; the check of the handle is the one that counts.
+    if !fs::metadata(path)?.is_file() {
+        return Err(irregular());
+    }
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(irregular())
+    }
+}
+
+fn irregular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "is no regular file")
+}
+
+fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let why = format!("is longer than {limit} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(bytes)
+}
+
+fn to_text(bytes: Vec<u8>) -> io::Result<String> {
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "is not UTF-8"))?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
+/// Whether files can be made in a folder at this moment.
+#[must_use]
+pub fn can_write(folder: &Path) -> bool {
+    let probe = folder.join(format!("{UNFINISHED}{}", Uuid::now_v7()));
+    let made =
+        make_private_dir(folder).and_then(|()| private().write(true).create_new(true).open(&probe));
+    made.and_then(|_| fs::remove_file(&probe)).is_ok()
+}
 
 /// Makes a folder and those above it, readable by their owner alone.
 ///
@@ -134,5 +261,49 @@ pub fn lock(path: &Path, patience: Duration) -> io::Result<Option<Lock>> {
             // Writers hold the lock for one write without a sync: well under a millisecond.
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(500)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_of_a_bounded_size_are_read() {
+        let folder = TempDir::new().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "\u{feff}text").expect("writes");
+        symlink(at("file"), at("link")).expect("links");
+        symlink("/dev/zero", at("zero")).expect("links");
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        let read = |name: &str, links| read_text(&at(name), 7, links).ok();
+        assert_eq!(read("file", Links::Refuse).as_deref(), Some("text"));
+        assert_eq!(read("link", Links::Follow).as_deref(), Some("text"));
+        assert_eq!(read("link", Links::Refuse), None);
+        for name in ["zero", "pipe", "nothing", "."] {
+            assert_eq!(read(name, Links::Follow), None, "{name}");
+        }
+        assert!(read_text(&at("file"), 6, Links::Follow).is_err());
+    }
+
+    #[test]
+    fn what_others_can_write_is_not_trusted() {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, "text").expect("writes");
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+        };
+        set(&path, 0o600);
+        assert_eq!(read_trusted(&path).expect("reads"), "text");
+        set(&path, 0o620);
+        assert!(read_trusted(&path).is_err());
+        set(&path, 0o600);
+        set(folder.path(), 0o777);
+        assert!(read_trusted(&path).is_err());
     }
 }

@@ -8,19 +8,20 @@ mod api;
 mod blobs;
 mod cli;
 mod commands;
+mod complaint;
 mod config;
 mod exit;
 mod files;
 mod hooks;
 mod hosts;
 mod log;
+mod problem;
 mod project;
 mod shim;
 mod spool;
 mod state;
 mod stdin;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -41,9 +42,6 @@ fn main() -> ExitCode {
 fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        drop(writeln!(
-            std::io::stderr(),
-            "cairn: a fault of this program at {place}"
-        ));
+        complaint::say_once(&format!("cairn: a fault of this program at {place}"));
     }));
 }

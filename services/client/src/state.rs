@@ -3,6 +3,7 @@
 //! Kept below `~/.local/state/cairn`; marks are pruned after seven days.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::config::Dirs;
-use crate::files;
+use crate::files::{self, Links};
 
 /// How long a mark is worth keeping.
 const MARK_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -23,7 +24,7 @@ const MARKS: &[&str] = &["told", "private-turns"];
 pub fn machine_id(dirs: &Dirs) -> String {
     let path = dirs.state.join("machine-id");
     let read = || {
-        let text = fs::read_to_string(&path).ok()?;
+        let text = files::read_text(&path, files::SMALL, Links::Refuse).ok()?;
         Some(text.trim().to_owned()).filter(|id| Uuid::parse_str(id).is_ok())
     };
     if let Some(id) = read() {
@@ -46,33 +47,74 @@ pub fn kept_path(dirs: &Dirs, topic: &str, subject: &str) -> PathBuf {
 /// kept, it is said again rather than never.
 #[must_use]
 pub fn first_time(dirs: &Dirs, session: &str, what: &str) -> bool {
-    let path = kept_path(dirs, "told", &format!("{session}\0{what}"));
-    files::create(&path, b"").unwrap_or(true)
+    let paths = mark_paths(dirs, "told", &format!("{session}\0{what}"));
+    let made = paths.iter().find_map(|path| files::create(path, b"").ok());
+    made.unwrap_or(true)
 }
 
-/// Marks the open turn of a session as private, or as one that may be recorded.
-///
-/// # Errors
-/// What the file system says.
-pub fn mark_private_turn(dirs: &Dirs, session: &str, private: bool) -> std::io::Result<()> {
-    let path = kept_path(dirs, "private-turns", session);
-    match private {
-        true => files::create(&path, b"").map(drop),
-        false if path.exists() => fs::remove_file(&path),
-        false => Ok(()),
+/// What is known about the open turn of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Nobody asked for privacy.
+    Open,
+    /// Its prompt was wholly private: nothing of it may be kept.
+    Private,
+    /// No mark could have been kept, so that its absence says nothing.
+    Unknown,
+}
+
+/// Marks the open turn of a session as private, or as one that may be recorded. A mark that finds
+/// no place beside other state finds one beside the spool; where there is none either, later
+/// hooks see that themselves: [`Turn::Unknown`].
+pub fn mark_turn(dirs: &Dirs, session: &str, private: bool) {
+    for path in mark_paths(dirs, "private-turns", session) {
+        if !private {
+            // One that stays makes the turn private: too little is kept, not too much.
+            drop(fs::remove_file(&path));
+        } else if files::create(&path, b"").is_ok() {
+            return;
+        }
     }
 }
 
-/// Whether the open turn of a session is private.
+/// What is known about the open turn of a session.
 #[must_use]
-pub fn is_private_turn(dirs: &Dirs, session: &str) -> bool {
-    kept_path(dirs, "private-turns", session).exists()
+pub fn turn(dirs: &Dirs, session: &str) -> Turn {
+    let mut known = true;
+    for path in mark_paths(dirs, "private-turns", session) {
+        match fs::symlink_metadata(&path) {
+            Ok(_) => return Turn::Private,
+            Err(e) => {
+                let absent = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+                known &= absent.contains(&e.kind());
+            }
+        }
+    }
+    let paths = mark_paths(dirs, "private-turns", session);
+    let mut folders = paths.iter().filter_map(|path| path.parent());
+    if known && folders.any(files::can_write) {
+        Turn::Open
+    } else {
+        Turn::Unknown
+    }
+}
+
+/// Where a mark may stand: the second place is for a state folder that takes nothing.
+fn mark_paths(dirs: &Dirs, topic: &str, subject: &str) -> [PathBuf; 2] {
+    let first = kept_path(dirs, topic, subject);
+    let beside = Dirs {
+        state: dirs.data.join("marks"),
+        ..dirs.clone()
+    };
+    [first, kept_path(&beside, topic, subject)]
 }
 
 /// Removes marks that are over their time.
 pub fn prune(dirs: &Dirs) {
     for topic in MARKS {
-        files::prune(&dirs.state.join(topic), "", MARK_LIFE);
+        for folder in [dirs.state.clone(), dirs.data.join("marks")] {
+            files::prune(&folder.join(topic), "", MARK_LIFE);
+        }
     }
 }
 

@@ -6,20 +6,25 @@ use std::io;
 use std::time::Duration;
 
 use chrono::Utc;
+use serde::Deserialize;
 
-use super::{Client, say};
+use super::{Client, no_home, say};
+use crate::account::{self, Tenants};
 use crate::api::{self, Api};
 use crate::config::{Dirs, Settings};
 use crate::exit::Failure;
 use crate::hooks;
 use crate::spool::{Addressee, Flush, Naming, Outcome, Pace, Spool, Stop, Trouble};
-use crate::{account, log, project, state};
+use crate::{log, project, state};
 
 /// The longest wait that a flush sits out itself; a longer one is left to a later run.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long git may take to name a repository.
 const GIT_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long the service may take to say whose a key is.
+const ME_TIME: Duration = Duration::from_secs(5);
 
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -48,7 +53,7 @@ pub fn now(client: &Client) -> Result<(), Failure> {
 
 /// Sends the spool as a process of its own. Its failures stand in `cairn status` and the log.
 pub fn in_background() -> Result<(), Failure> {
-    let dirs = Dirs::from_env();
+    let dirs = Dirs::from_env().ok_or_else(no_home)?;
     if !hooks::detach(&dirs) {
         return Ok(());
     }
@@ -88,7 +93,10 @@ fn flush(dirs: &Dirs, settings: &Settings, by_hand: bool) -> Result<Option<Outco
     state::prune(dirs);
     let mut total = Outcome::default();
     loop {
-        let flusher = Flusher::new(dirs, settings, spool.clone())?;
+        let Some(mut flusher) = Flusher::new(dirs, settings, spool.clone())? else {
+            total.stop = (!spool.is_empty()).then(signed_out);
+            return Ok(Some(total));
+        };
         api::block_on(async { flusher.run(&mut total, by_hand).await.map_err(to_failure) })?;
         // A hook that found the lock held relies on one more look after its end.
         drop(lock);
@@ -103,32 +111,61 @@ fn flush(dirs: &Dirs, settings: &Settings, by_hand: bool) -> Result<Option<Outco
     }
 }
 
+/// The part of `GET /v1/me` that a flush needs.
+#[derive(Deserialize)]
+struct Whose {
+    tenant: String,
+}
+
+fn signed_out() -> Stop {
+    Stop {
+        trouble: Trouble::SignIn,
+        why: "not signed in".to_owned(),
+        retry_after: None,
+    }
+}
+
 struct Flusher<'a> {
     dirs: &'a Dirs,
     spool: Spool,
     api: Api,
     to: Addressee,
-    key: Option<String>,
     /// What git has said about checkouts.
     named: RefCell<HashMap<String, Naming>>,
 }
 
 impl<'a> Flusher<'a> {
-    fn new(dirs: &'a Dirs, settings: &Settings, spool: Spool) -> Result<Self, Failure> {
+    /// `None` if nobody is signed in.
+    fn new(dirs: &'a Dirs, settings: &Settings, spool: Spool) -> Result<Option<Self>, Failure> {
         let service = settings.service()?.to_owned();
-        let account = account::find(dirs, settings, &service);
-        Ok(Self {
+        let Some(account) = account::find(dirs, settings, &service) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
             dirs,
             spool,
-            api: Api::new(&service, account.as_ref(), DEADLINE)?,
-            key: account.as_ref().map(|account| account.key.clone()),
+            api: Api::new(&service, Some(&account), DEADLINE)?,
             named: RefCell::default(),
             to: Addressee {
+                tenants: Tenants::of(dirs, &service),
                 service,
-                tenant: account.and_then(|account| account.tenant),
+                account,
                 machine: state::machine_id(dirs),
             },
-        })
+        }))
+    }
+
+    /// Learns whose the key is, once. Without an answer only what was spooled under this very key
+    /// is known to be for its tenant.
+    async fn learn_tenant(&mut self) {
+        if self.to.account.tenant.is_some() {
+            return;
+        }
+        let question = self.api.get("/v1/me").timeout(ME_TIME);
+        if let Ok(me) = self.api.json::<Whose>(question).await {
+            self.to.tenants.note(&self.to.account.key_id, &me.tenant);
+            self.to.account.tenant = Some(me.tenant);
+        }
     }
 
     /// Asks git at most once about a checkout, however slow it is.
@@ -138,9 +175,9 @@ impl<'a> Flusher<'a> {
         named.entry(root.to_owned()).or_insert_with(ask).clone()
     }
 
-    async fn run(&self, total: &mut Outcome, by_hand: bool) -> io::Result<()> {
+    async fn run(&mut self, total: &mut Outcome, by_hand: bool) -> io::Result<()> {
         loop {
-            let mut pace = Pace::load(self.dirs, &self.to.service, self.key.as_deref());
+            let mut pace = Pace::load(self.dirs, &self.to.service, Some(&self.to.account.key));
             let wait = pace.wait(Utc::now());
             // A person may ask at any time whether an outage is over; a refused key and a
             // service that asked for rest are left alone.
@@ -151,6 +188,9 @@ impl<'a> Flusher<'a> {
                     return Ok(());
                 }
                 tokio::time::sleep(wait).await;
+            }
+            if !self.spool.is_empty() {
+                self.learn_tenant().await;
             }
             let flush = Flush {
                 spool: &self.spool,

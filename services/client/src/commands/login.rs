@@ -5,7 +5,7 @@ use std::io::Read;
 use cairn_wire::auth::Me;
 
 use super::{Client, DEADLINE, say};
-use crate::account::{self, Account};
+use crate::account::{self, Account, Tenants};
 use crate::api::{self, Api};
 use crate::cli::Login;
 use crate::config;
@@ -29,10 +29,7 @@ pub fn login(client: &Client, how: &Login) -> Result<(), Failure> {
         let wanted = "standard input must hold a key of the form cairn_<id>_<secret>";
         return Err(Failure::Usage(wanted.to_owned()));
     }
-    let account = Account {
-        key: key.to_owned(),
-        tenant: None,
-    };
+    let account = Account::of_key(&client.dirs, &service, key);
     let api = Api::new(&service, Some(&account), DEADLINE)?;
     let me: Me = api::block_on(api.json(api.get("/v1/me")))?;
     account::save(&client.dirs, &service, key, &me)?;
@@ -65,6 +62,10 @@ pub fn logout(client: &Client) -> Result<(), Failure> {
 pub fn whoami(client: &Client) -> Result<(), Failure> {
     let api = client.api()?;
     let me: Me = api::block_on(api.json(api.get("/v1/me")))?;
+    if let Some(account) = client.account(client.settings.service()?) {
+        let tenants = Tenants::of(&client.dirs, client.settings.service()?);
+        tenants.note(&account.key_id, &me.tenant);
+    }
     let role = me.role.as_deref().unwrap_or("service key");
     let project = me.project.as_deref().unwrap_or("all");
     say(&format!(

@@ -31,19 +31,22 @@ pub struct Client {
 
 impl Client {
     /// The client in the current folder. What is wrong with its settings is said on stderr.
-    pub fn here() -> Self {
-        let dirs = Dirs::from_env();
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] for somebody without a home folder.
+    pub fn here() -> Result<Self, Failure> {
+        let dirs = Dirs::from_env().ok_or_else(no_home)?;
         let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
         let project = Project::of(&folder, &dirs);
         let settings = Settings::load(&dirs, Some(&project.root));
         for warning in &settings.warnings {
             drop(writeln!(std::io::stderr(), "cairn: {warning}"));
         }
-        Self {
+        Ok(Self {
             dirs,
             settings,
             project,
-        }
+        })
     }
 
     fn account(&self, service: &str) -> Option<Account> {
@@ -66,6 +69,11 @@ impl Client {
         let project = self.project.clone().named(&self.dirs, GIT_PATIENCE);
         project.ok_or(Failure::Slow(GIT_PATIENCE))
     }
+}
+
+/// What somebody without a home folder reads: there is nowhere to keep anything.
+pub fn no_home() -> Failure {
+    Failure::Failed("HOME is not set".to_owned())
 }
 
 /// Prints text and a line end. A reader that has gone away has read enough.

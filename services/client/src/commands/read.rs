@@ -2,7 +2,8 @@
 
 use cairn_wire::domain::ids::{RecordId, RecordKind};
 use cairn_wire::observations::{ObservationFields, Record, SummaryFields};
-use cairn_wire::search::{MemSearch, MemSearchAnswer};
+use cairn_wire::search::MemSearch;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Client, say};
@@ -15,6 +16,14 @@ pub fn context(client: &Client) -> Result<(), Failure> {
     let api = client.api()?;
     say(&api::block_on(api.context())?);
     Ok(())
+}
+
+/// The part of a search's answer that is printed.
+#[derive(Deserialize)]
+struct Step {
+    text: String,
+    #[serde(default)]
+    continuation: Option<String>,
 }
 
 /// One step of a guided search.
@@ -30,7 +39,7 @@ pub fn search(client: &Client, what: Search) -> Result<(), Failure> {
         ..MemSearch::default()
     };
     let body = serde_json::to_vec(&call).expect("texts serialise");
-    let answer: MemSearchAnswer = api::block_on(api.json(api.post("/v1/mem-search", body)))?;
+    let answer: Step = api::block_on(api.json(api.post("/v1/mem-search", body)))?;
     say(&answer.text);
     if let Some(cursor) = &answer.continuation {
         say(&format!(

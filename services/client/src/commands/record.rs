@@ -17,7 +17,7 @@ use crate::spool::{Item, Record, Spool};
 /// is a new event id, the present moment and this folder's project. Sends nothing itself.
 pub fn record(client: &Client) -> Result<(), Failure> {
     let service = client.settings.service()?;
-    let tenant = client.account(service).and_then(|account| account.tenant);
+    let account = client.account(service);
     let spool = Spool::of(&client.dirs, &client.settings);
     let mut count = 0;
     for (at, line) in std::io::stdin().lock().lines().enumerate() {
@@ -32,7 +32,7 @@ pub fn record(client: &Client) -> Result<(), Failure> {
             continue;
         }
         let item = item(client, &line).map_err(|e| unreadable(&e))?;
-        let mut record = Record::new(item, service, tenant.clone());
+        let mut record = Record::new(item, service, account.as_ref());
         if record.item.project.is_none() {
             record.item.project = Some(client.project.name.clone());
             record.checkout_root = client.project.unnamed.clone();

@@ -1,6 +1,7 @@
 //! The state of this machine: what waits, what was set aside, and why.
 
 use super::{Client, say};
+use crate::account::Tenants;
 use crate::cli;
 use crate::exit::Failure;
 use crate::spool::{Addressee, Pace, Record, Spool};
@@ -19,9 +20,11 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
         .unwrap_or_default();
     let records = spool.waiting().map_err(unreadable)?;
     let waiting = records.len();
-    let to = service.map(|service| Addressee {
+    let to = service.zip(account.clone());
+    let to = to.map(|(service, account)| Addressee {
         service: service.to_owned(),
-        tenant: account.as_ref().and_then(|account| account.tenant.clone()),
+        account,
+        tenants: Tenants::of(&client.dirs, service),
         machine: String::new(),
     });
     let is_foreign = |record: &&Record| to.as_ref().is_some_and(|to| !to.is_for(record));
@@ -73,7 +76,7 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
     }
     if counted > 0 {
         lines.push(format!(
-            "Lost:      {counted} tool uses found the spool full"
+            "Lost:      {counted} tool uses found the spool full or no place to note private turns"
         ));
     }
     if let Some(at) = pace.sent_at {

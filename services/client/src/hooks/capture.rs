@@ -18,7 +18,7 @@ use super::{Hook, base};
 use crate::blobs;
 use crate::hosts::{Event, ToolUse};
 use crate::spool::Item;
-use crate::state;
+use crate::state::{self, Turn};
 
 /// Cairn's own tools: their results are in memory already. Under any server's prefix.
 const OWN_TOOLS: &[&str] = &[
@@ -88,12 +88,11 @@ fn body(hook: &Hook) -> Option<(&'static str, Map<String, Value>)> {
         Event::Prompt { text } => return Some(("prompt", prompt_body(hook, text))),
         Event::ToolUse(tool_use) => {
             let wanted = is_recorded(&tool_use.tool, &hook.settings.skip_tools);
-            let private = state::is_private_turn(&hook.dirs, &hook.session());
-            let body = (wanted && !private).then(|| tool_use_body(hook, tool_use));
+            let body = (wanted && may_keep(hook)).then(|| tool_use_body(hook, tool_use));
             return body.map(|body| ("tool_use", body));
         }
         Event::TurnEnd { last_reply } => {
-            if !state::is_private_turn(&hook.dirs, &hook.session()) {
+            if may_keep(hook) {
                 put(
                     "last_reply",
                     last_reply
@@ -111,17 +110,28 @@ fn body(hook: &Hook) -> Option<(&'static str, Map<String, Value>)> {
     Some((kind, body))
 }
 
+/// Whether what happens in the open turn may be kept. Where no mark can be kept either, nobody
+/// knows whether the turn is private, so nothing of it is; what is left out is counted.
+fn may_keep(hook: &Hook) -> bool {
+    match state::turn(&hook.dirs, &hook.session()) {
+        Turn::Open => true,
+        Turn::Private => false,
+        Turn::Unknown => {
+            hook.spool().count_left_out();
+            let state = hook.dirs.state.display();
+            let line = format!("cairn: cannot write {state}; until it can, turns are left out");
+            hook.tell_once("turns", &line);
+            false
+        }
+    }
+}
+
 /// A prompt that is empty without its private parts leaves nothing but its existence, and so
 /// does all that happens until the next one.
 fn prompt_body(hook: &Hook, text: &str) -> Map<String, Value> {
     let text = plain(text, limits::PROMPT_BYTES);
     let private = text.trim().is_empty();
-    // If the mark cannot be kept, the turn is recorded; its prompt is not.
-    drop(state::mark_private_turn(
-        &hook.dirs,
-        &hook.session(),
-        private,
-    ));
+    state::mark_turn(&hook.dirs, &hook.session(), private);
     let mut body = Map::new();
     match private {
         true => body.insert("private".to_owned(), Value::Bool(true)),

@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use cairn_wire::events::ItemStatus;
-
 use crate::account::Account;
 use crate::api::{self, Api};
 use crate::config::Dirs;
 use crate::exit::Failure;
-use crate::spool::{self, Delivery, Naming, Record, Service};
+use crate::spool::{self, Delivery, Naming, Outlook, Record, Service};
 use crate::{project, state};
 
 /// What is left of a hook's second.
@@ -44,5 +42,5 @@ pub fn send(dirs: &Dirs, service: &str, account: Option<&Account>, mut record: R
         && answer
             .items
             .iter()
-            .all(|item| item.status != ItemStatus::Refused)
+            .all(|item| item.outlook() == Outlook::Taken)
 }

@@ -10,12 +10,13 @@ mod session_start;
 
 pub use flusher::detach;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use cairn_wire::domain::json_text;
 
 use crate::account;
+use crate::complaint;
 use crate::config::{Dirs, HostEnv, Settings};
 use crate::hosts::{Event, Report, claude_code};
 use crate::project::{self, Project};
@@ -25,12 +26,13 @@ use crate::stdin::Input;
 
 /// Runs one hook call. `args` are the words after `hook`.
 pub fn run(args: &[String]) {
+    let begun = Instant::now();
     // The payload is read whatever becomes of it: its writer must meet no broken pipe.
     let input = Input::start();
     let payload = input.value();
     match (args, payload) {
         ([host, event, ..], Some(json)) if host == claude_code::HOST => {
-            on_payload(event, &json_text::mend_escapes(&json));
+            on_payload(event, &json_text::mend_escapes(&json), begun);
         }
         ([host, _, ..], Some(_)) => complain(&format!("cairn hook: unknown host {host:?}")),
         (_, Some(_)) => complain("cairn hook: say which host and event"),
@@ -39,9 +41,12 @@ pub fn run(args: &[String]) {
     input.drain();
 }
 
-fn on_payload(event: &str, json: &str) {
+fn on_payload(event: &str, json: &str, begun: Instant) {
     match claude_code::parse(event, json) {
-        Ok(Some(report)) => Hook::of(report).run(),
+        Ok(Some(report)) => match Dirs::from_env() {
+            Some(dirs) => Hook::of(report, dirs, begun).run(),
+            None => complain("cairn hook: HOME is not set; nothing was recorded"),
+        },
         // An event that is not recorded, or one outside any session.
         Ok(None) => {}
         Err(_) => complain("cairn hook: the payload is no JSON object; nothing was recorded"),
@@ -55,11 +60,12 @@ struct Hook {
     folder: PathBuf,
     project: Project,
     settings: Settings,
+    /// When the host called.
+    begun: Instant,
 }
 
 impl Hook {
-    fn of(report: Report) -> Self {
-        let dirs = Dirs::from_env();
+    fn of(report: Report, dirs: Dirs, begun: Instant) -> Self {
         let (folder, project) = locate(&report, &dirs);
         let settings = Settings::load(&dirs, Some(&project.root));
         Self {
@@ -68,6 +74,7 @@ impl Hook {
             folder,
             project,
             settings,
+            begun,
         }
     }
 
@@ -105,10 +112,9 @@ impl Hook {
 
     /// Spools what is to be recorded, then has somebody send it.
     fn record(&self, service: &str, account: Option<&account::Account>, pace: &Pace) {
-        let spool = Spool::of(&self.dirs, &self.settings);
+        let spool = self.spool();
         if let Some(item) = capture::item(self) {
-            let tenant = account.and_then(|account| account.tenant.clone());
-            let mut record = Record::new(item, service, tenant);
+            let mut record = Record::new(item, service, account);
             record.checkout_root = self.project.unnamed.clone();
             if let Err(e) = spool.append(&record)
                 && !direct::send(&self.dirs, service, account, record)
@@ -123,14 +129,19 @@ impl Hook {
         }
     }
 
+    fn spool(&self) -> Spool {
+        Spool::of(&self.dirs, &self.settings)
+    }
+
     /// The session as marks name it.
     fn session(&self) -> String {
         format!("{}\0{}", self.report.host, self.report.session)
     }
 
-    /// Says a line on stderr unless it was said in this session.
+    /// Says a line on stderr unless it was said in this session. A hook that has said something
+    /// else leaves it to the next one.
     fn tell_once(&self, what: &str, line: &str) {
-        if state::first_time(&self.dirs, &self.session(), what) {
+        if complaint::is_free() && state::first_time(&self.dirs, &self.session(), what) {
             complain(line);
         }
     }
@@ -159,6 +170,5 @@ fn base(hook: &Hook) -> &Path {
 }
 
 fn complain(line: &str) {
-    // Nobody listening is no reason to fail.
-    drop(writeln!(std::io::stderr(), "{}", line.replace('\n', " ")));
+    complaint::say_once(line);
 }

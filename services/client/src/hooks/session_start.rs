@@ -13,8 +13,9 @@ use crate::exit::Failure;
 use crate::hosts::claude_code;
 use crate::spool::{Pace, Spool, Trouble};
 
-/// Time for the service; with the start of a process and the spool, 3 s in all.
-const DEADLINE: Duration = Duration::from_millis(2_600);
+/// When the last word of the service must be there, from the moment the host called: what is left
+/// of the 3 s is for the start of the process and for writing.
+const DEADLINE: Duration = Duration::from_millis(2_700);
 
 /// The part of it that git may take to name a repository that has no name yet.
 const GIT_PATIENCE: Duration = Duration::from_millis(800);
@@ -87,12 +88,17 @@ const fn failure_notice(failure: &Failure) -> &'static str {
 }
 
 fn fetch(hook: &Hook, service: &str, account: Option<&Account>) -> Result<String, Failure> {
-    let end = Instant::now() + DEADLINE;
-    let project = hook.project.clone().named(&hook.dirs, GIT_PATIENCE);
+    let end = hook.begun + DEADLINE;
+    let patience = GIT_PATIENCE.min(end.saturating_duration_since(Instant::now()));
+    let project = hook.project.clone().named(&hook.dirs, patience);
     let project = project.ok_or(Failure::Slow(GIT_PATIENCE))?;
     let left = end.saturating_duration_since(Instant::now());
     let api = Api::new(service, account, left)?.within(&project.name.key);
-    api::block_on(api.context())
+    api::block_on(async {
+        // Of any kind: the time to read the answer counts as well.
+        let context = tokio::time::timeout(left, api.context()).await;
+        context.map_err(|_| Failure::Unreachable("no answer in time".to_owned()))?
+    })
 }
 
 /// The whole text within `limit` units; `None` if there is nothing to say.
@@ -104,24 +110,37 @@ fn render(index: &str, notices: &[String], limit: usize) -> Option<String> {
             told.push_str(notice);
         }
     }
-    let mut rows: Vec<&str> = index.trim().lines().collect();
-    loop {
-        let index = rows.join("\n");
-        let parts = [index.as_str(), told.as_str()];
-        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        if parts.is_empty() {
-            return None;
-        }
-        let text = format!("<cairn-context>\n{}\n</cairn-context>", parts.join("\n\n"));
-        if units(&text) <= limit {
-            return Some(text);
-        }
-        // The service keeps to the limit itself; if it did not, its oldest rows go, whole.
-        match rows.iter().position(|row| is_row(row)) {
-            Some(oldest) => drop(rows.remove(oldest)),
-            None => rows.clear(),
+    let frame = units(&wrap("", &told)) + 2;
+    let index = fit(index.trim(), limit.saturating_sub(frame));
+    let text = wrap(&index, &told);
+    (!index.is_empty() || !told.is_empty()).then_some(text)
+}
+
+fn wrap(index: &str, told: &str) -> String {
+    let between = if index.is_empty() || told.is_empty() {
+        ""
+    } else {
+        "\n\n"
+    };
+    format!("<cairn-context>\n{index}{between}{told}\n</cairn-context>")
+}
+
+/// The index within `limit` units. The service keeps to the limit itself; if it did not, its
+/// oldest rows go, whole, and all of it if it is still too long without any.
+fn fit(index: &str, limit: usize) -> String {
+    let mut excess = units(index).saturating_sub(limit);
+    let mut kept = Vec::new();
+    for line in index.lines() {
+        if excess > 0 && is_row(line) {
+            excess = excess.saturating_sub(units(line) + 1);
+        } else {
+            kept.push(line);
         }
     }
+    if excess > 0 {
+        return String::new();
+    }
+    kept.join("\n")
 }
 
 /// `41 3:45p …` or `S7 …`: an entry of the index.
@@ -152,6 +171,15 @@ mod tests {
                 .filter(|line| is_row(line))
                 .all(|line| line.ends_with("ttt"))
         );
+    }
+
+    #[test]
+    fn an_endless_index_takes_linear_time() {
+        let index = "1 a\n".repeat(250_000);
+        let begun = std::time::Instant::now();
+        let text = render(&index, &[], 10_000).expect("a text");
+        assert!(units(&text) <= 10_000 && text.contains("1 a"));
+        assert!(begun.elapsed() < Duration::from_secs(1));
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! First commit: what names a repository without a remote. Only git can find it, in its own time,
 //! so a hook never asks; what was found is kept, because a first commit never changes.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::config::Dirs;
-use crate::{files, state};
+use crate::files::{self, Links};
+use crate::state;
 
 /// What git said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Answer {
 /// The first commit as it was found earlier.
 #[must_use]
 pub fn find_kept(common_dir: &Path, dirs: &Dirs) -> Option<String> {
-    fs::read_to_string(kept_path(common_dir, dirs)).ok()
+    files::read_text(&kept_path(common_dir, dirs), files::SMALL, Links::Refuse).ok()
 }
 
 /// Asks git, for at most `patience`, and keeps what it says.

@@ -1,7 +1,10 @@
 //! A git checkout as its files describe it, read by hand: a hook has no time for a `git` process.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::files::{self, Links};
 
 /// A checkout: a work tree and the repository behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,13 +30,13 @@ impl Checkout {
             dot_git
         } else {
             // A worktree's or a submodule's `.git` is a file that names the folder.
-            let text = fs::read_to_string(&dot_git).ok()?;
+            let text = small(&dot_git)?;
             root.join(text.trim().strip_prefix("gitdir:")?.trim())
         };
         if !git_dir.join("HEAD").is_file() {
             return None;
         }
-        let common = fs::read_to_string(git_dir.join("commondir")).ok();
+        let common = small(&git_dir.join("commondir"));
         let common = common.map_or_else(|| git_dir.clone(), |path| git_dir.join(path.trim()));
         Some(Self {
             root: root.to_owned(),
@@ -45,16 +48,34 @@ impl Checkout {
     /// The branch that is checked out; `None` if none is.
     #[must_use]
     pub fn branch(&self) -> Option<String> {
-        let head = fs::read_to_string(self.git_dir.join("HEAD")).ok()?;
+        let head = small(&self.git_dir.join("HEAD"))?;
         Some(head.trim().strip_prefix("ref: refs/heads/")?.to_owned())
     }
 
     /// The address of the remote `origin`.
     #[must_use]
     pub fn origin(&self) -> Option<String> {
-        let config = fs::read_to_string(self.common_dir.join("config")).ok()?;
-        find_origin(&config)
+        find_origin(&self.config().ok()?)
     }
+
+    /// Whether git may be let loose on the repository: it would read settings that never end to
+    /// the last byte of memory.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        match self.config() {
+            Ok(_) => true,
+            Err(e) => e.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
+    fn config(&self) -> io::Result<String> {
+        files::read_text(&self.common_dir.join("config"), files::LARGE, Links::Follow)
+    }
+}
+
+/// A short file of git's. Tools that share a repository make links of these.
+fn small(path: &Path) -> Option<String> {
+    files::read_text(path, files::SMALL, Links::Follow).ok()
 }
 
 /// The first `url` of `[remote "origin"]` in git's configuration format.

@@ -17,7 +17,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::config::Dirs;
 use crate::spool::Naming;
-use crate::state;
+use crate::{files, state};
 use first_commit::Answer;
 
 pub use git::Checkout;
@@ -118,8 +118,9 @@ fn named_by_file(folder: &Path, root: &Path) -> Option<ProjectName> {
         .ancestors()
         .take_while(|above| above.starts_with(root));
     up_to_root.into_iter().find_map(|folder| {
-        let text = fs::read_to_string(folder.join(".cairn-project")).ok()?;
-        let line = text.trim_start_matches('\u{feff}').lines().next()?.trim();
+        let path = folder.join(".cairn-project");
+        let text = files::read_text(&path, files::SMALL, files::Links::Refuse).ok()?;
+        let line = text.lines().next()?.trim();
         let fits = (1..=NAME_CHARS).contains(&line.chars().count());
         fits.then(|| project(format!("name:{line}"), line))?
     })
@@ -140,6 +141,7 @@ pub fn name_checkout(root: &str, dirs: &Dirs, patience: Duration) -> Naming {
     let common_dir = &checkout.common_dir;
     let answer = match first_commit::find_kept(common_dir, dirs) {
         Some(commit) => Answer::Commit(commit),
+        None if !checkout.is_sound() => Answer::None,
         None => first_commit::ask(&checkout.root, common_dir, dirs, patience),
     };
     match answer {

@@ -59,6 +59,14 @@ fn parse_host(authority: &str) -> Option<String> {
 
 fn parse_path(path: &str) -> Option<String> {
     let path = path.split(['?', '#']).next().unwrap_or_default();
+    // A parameter within the path may be a token, and nothing tells where the name ends.
+    let lower = path.to_ascii_lowercase();
+    if [";", "%3b", "=", "%3d"]
+        .iter()
+        .any(|sign| lower.contains(sign))
+    {
+        return None;
+    }
     let mut segments: Vec<&str> = path.split('/').filter(|s| !s.is_empty()).collect();
     segments.retain(|segment| *segment != "_git");
     if segments.first() == Some(&"v3") {
@@ -109,6 +117,11 @@ mod tests {
             "https://user:FAKE#123@git.example.com/acme/web.git",
             "https://FAKE/123@git.example.com/acme/web.git",
             "user:FAKE123@git.example.com:acme/web.git",
+            "https://git.example.com/acme/web;TOKEN=FAKE123",
+            "https://git.example.com/acme;FAKE123/web.git",
+            "https://git.example.com/acme/web%3BTOKEN%3DFAKE123",
+            "git@git.example.com:acme/web;token=FAKE123",
+            "https://git.example.com/token=FAKE123/acme/web",
         ] {
             assert_eq!(normalise(address), None, "{address}");
         }

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use cairn_wire::Problem;
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, StatusCode};
 
 use super::answer;
 use super::message::Message;
 use crate::account;
-use crate::api::{self, Api};
+use crate::api::{self, Api, Reply};
+use crate::commands::no_home;
 use crate::config::{Dirs, HostEnv, Settings};
 use crate::exit::Failure;
+use crate::problem::Problem;
 use crate::project::Project;
 
 /// How long a call may take.
@@ -52,7 +53,7 @@ impl Bridge {
     /// # Errors
     /// [`Failure::Failed`] if this machine cannot make connections at all.
     pub fn new() -> Result<Self, Failure> {
-        let dirs = Dirs::from_env();
+        let dirs = Dirs::from_env().ok_or_else(no_home)?;
         let host = HostEnv::from_env();
         let here = || std::env::current_dir().unwrap_or_else(|_| dirs.home.clone());
         let folder = host.project_dir.unwrap_or_else(here);
@@ -102,25 +103,22 @@ impl Bridge {
             api = api.within(&key);
         }
         let request = api.post("/mcp", message.bytes.clone());
-        let response = self.with_headers(request, message).send().await;
-        let response =
-            response.map_err(|e| format!("service_unreachable - {}", api::plain_error(&e)))?;
-        let status = response.status();
-        let content_type = response.headers().get(CONTENT_TYPE);
-        let content_type = content_type
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        let content_type = content_type.to_owned();
-        let body = response.text().await;
-        let body = body.map_err(|e| format!("service_unreachable - {}", api::plain_error(&e)))?;
+        let reply = Reply::of(self.with_headers(request, message), api::ANSWER_BYTES).await;
+        let reply = reply.map_err(|failure| match failure {
+            Failure::Unreachable(why) => format!("service_unreachable - {why}"),
+            other => format!("service_unreachable - {other}"),
+        })?;
+        if reply.version.is_none() {
+            return Err(format!("service_unreachable - {}", reply.stranger()));
+        }
         if message.id.is_none() {
             return Ok(None);
         }
         // Refusals of the protocol come with a status of their own and a message inside.
-        match answer::one_line(&content_type, &body) {
+        match answer::one_line(&reply.content_type, &reply.text) {
             Some(line) => Ok(Some(line)),
-            None if status == StatusCode::UNAUTHORIZED => Err(SIGN_IN.to_owned()),
-            None => Err(explain(status, &body)),
+            None if reply.status == StatusCode::UNAUTHORIZED => Err(SIGN_IN.to_owned()),
+            None => Err(explain(reply.status, &reply.text)),
         }
     }
 
@@ -171,9 +169,9 @@ fn header_text(text: &str) -> String {
 }
 
 fn explain(status: StatusCode, body: &str) -> String {
-    match serde_json::from_str::<Problem>(body) {
-        Ok(problem) => problem.text(),
-        Err(_) => format!("service_unreachable - HTTP {}", status.as_u16()),
+    match Problem::parse(body) {
+        Some(problem) => problem.text(),
+        None => format!("service_unreachable - HTTP {}", status.as_u16()),
     }
 }
 

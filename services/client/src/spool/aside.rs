@@ -3,7 +3,7 @@
 //! A flush and a person may both be at the file, so every writer holds its lock.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,7 +61,8 @@ impl Aside {
         if bytes == 0 {
             return Ok(0);
         }
-        let noted = fs::read_to_string(self.count_path()).unwrap_or_default();
+        let noted = files::read_text(&self.count_path(), files::SMALL, files::Links::Refuse);
+        let noted = noted.unwrap_or_default();
         let noted = noted.trim().split_once(' ');
         if let Some((of, count)) = noted
             && of.parse() == Ok(bytes)
@@ -147,7 +148,7 @@ impl Aside {
     }
 
     fn read(&self) -> io::Result<impl Iterator<Item = io::Result<Entry>> + use<>> {
-        let file = match File::open(self.path()) {
+        let file = match files::open_regular(&self.path(), files::Links::Refuse) {
             Ok(file) => Some(file),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => return Err(e),

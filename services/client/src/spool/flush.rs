@@ -8,11 +8,11 @@ use std::io;
 
 use cairn_wire::Code;
 use cairn_wire::domain::limits;
-use cairn_wire::events::{BatchAnswer, ItemAnswer, ItemStatus};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::Spool;
+use super::answer::{Answer, ItemAnswer, Outlook};
 use super::aside::Entry;
 use super::held::Held;
 use super::record::{Item, LINE_BYTES};
@@ -156,12 +156,10 @@ impl<S: Service> Pass<'_, S> {
     }
 
     /// Goes by the ids that the service names; an item it does not name stays.
-    fn settle(&mut self, batch: &[usize], answer: BatchAnswer) -> io::Result<()> {
+    fn settle(&mut self, batch: &[usize], answer: Answer) -> io::Result<()> {
         let mut answers: HashMap<String, ItemAnswer> = HashMap::new();
         for item in answer.items {
-            if let Some(id) = item.event_id.clone() {
-                answers.insert(id, item);
-            }
+            answers.insert(item.event_id.clone(), item);
         }
         let mut refused = Vec::new();
         let mut gone = Vec::new();
@@ -170,16 +168,19 @@ impl<S: Service> Pass<'_, S> {
             let Some(id) = self.segment.item(*place).map(|item| item.event_id.clone()) else {
                 continue;
             };
-            match answers.remove(&id) {
-                Some(item) if is_taken(item.status) => {
+            let item = answers.remove(&id);
+            match item.as_ref().map(ItemAnswer::outlook) {
+                Some(Outlook::Taken) => {
                     self.outcome.sent += 1;
                     gone.push(id);
                 }
-                Some(item) if item.status == ItemStatus::Refused && item.retry != Some(true) => {
-                    refused.push(self.entry(*place, &item));
+                Some(Outlook::Refused) => {
+                    refused.extend(item.map(|item| self.entry(*place, &item)));
                     gone.push(id);
                 }
-                other => kept = Some(stop_for(other.as_ref())),
+                // It may be with the service or not: the record stays, and others pass it.
+                Some(Outlook::Unknown) => self.held.hold(&id, self.flush.now),
+                Some(Outlook::Later) | None => kept = Some(stop_for(item.as_ref())),
             }
         }
         self.outcome.set_aside += refused.len();
@@ -248,7 +249,7 @@ impl<S: Service> Pass<'_, S> {
     }
 
     fn entry(&self, place: usize, item: &ItemAnswer) -> Entry {
-        let code = item.code.map(|code| code.name().to_owned());
+        let code = item.code.clone();
         let said = [code.clone(), item.pointer.clone(), item.detail.clone()];
         let reason: Vec<String> = said.into_iter().flatten().collect();
         Entry {
@@ -260,20 +261,16 @@ impl<S: Service> Pass<'_, S> {
     }
 }
 
-const fn is_taken(status: ItemStatus) -> bool {
-    matches!(
-        status,
-        ItemStatus::Stored | ItemStatus::Duplicate | ItemStatus::Deleted
-    )
-}
-
 fn stop_for(answer: Option<&ItemAnswer>) -> Stop {
-    let code = answer.and_then(|answer| answer.code);
-    let why = match code {
-        Some(code) => code.title().to_owned(),
-        None => "the service did not answer for every record".to_owned(),
+    let code = answer.and_then(|answer| answer.code.as_deref());
+    let known = Code::ALL.iter().find(|known| Some(known.name()) == code);
+    let why = match (known, code) {
+        (Some(known), _) => known.title(),
+        (None, Some(code)) => code,
+        (None, None) => "the service did not answer for every record",
     };
-    let trouble = match code {
+    let why = why.to_owned();
+    let trouble = match known {
         Some(Code::RateLimited | Code::QuotaExceeded) => Trouble::Busy,
         _ => Trouble::Away,
     };

@@ -35,7 +35,7 @@ impl Held {
     /// What is held back in a spool's folder.
     pub fn load(dir: &Path, now: DateTime<Utc>) -> Self {
         let path = dir.join("held.json");
-        let text = fs::read(&path).unwrap_or_default();
+        let text = files::read(&path, 16 * files::LARGE, files::Links::Refuse).unwrap_or_default();
         let mut tries: BTreeMap<String, Try> = serde_json::from_slice(&text).unwrap_or_default();
         tries.retain(|_, tried| now - tried.at < TimeDelta::days(LIFE));
         Self {
@@ -72,6 +72,17 @@ impl Held {
         }
         self.save();
         again
+    }
+
+    /// Holds a record back that the service gave no known answer for. It is not at fault, and no
+    /// number of tries is its last.
+    pub fn hold(&mut self, event_id: &str, now: DateTime<Utc>) {
+        let tried = Try {
+            count: WAITS.len(),
+            at: now,
+        };
+        self.tries.insert(event_id.to_owned(), tried);
+        self.save();
     }
 
     /// Forgets a record that is dealt with.

@@ -3,6 +3,7 @@
 //! `open.ndjson` takes new records; a flush renames it to a segment and works through segments,
 //! so that a hook never waits for the network (contract 18.4).
 
+mod answer;
 mod aside;
 mod flush;
 mod held;
@@ -22,6 +23,7 @@ use uuid::Uuid;
 use crate::config::{Dirs, Settings};
 use crate::files;
 
+pub use answer::{Answer, Outlook};
 pub use aside::{Aside, Entry as AsideEntry};
 pub use flush::{Flush, request};
 pub use pace::Pace;
@@ -35,6 +37,9 @@ const PATIENCE: Duration = Duration::from_millis(150);
 
 /// Size from which a full `open.ndjson` becomes a segment: a rewritten segment stays small.
 const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Bytes that are read of one file. None gets this long unless something else has written it.
+const SPOOL_FILE: u64 = 1024 * 1024 * 1024;
 
 /// What an output keeps when the spool is full.
 const FULL_OUTPUT_BYTES: usize = 1_024;
@@ -149,11 +154,17 @@ impl Spool {
         fs::write(path, (self.counted() + 1).to_string())
     }
 
-    /// Tool uses that found no room.
+    /// Counts what was left out because its turn may have been private, if a number can be kept.
+    pub fn count_left_out(&self) {
+        drop(self.count_one());
+    }
+
+    /// Tool uses that found no room, and what else was left out.
     #[must_use]
     pub fn counted(&self) -> u64 {
-        let text = fs::read_to_string(self.dir.join("counted")).unwrap_or_default();
-        text.trim().parse().unwrap_or(0)
+        let path = self.dir.join("counted");
+        let text = files::read_text(&path, files::SMALL, files::Links::Refuse);
+        text.unwrap_or_default().trim().parse().unwrap_or(0)
     }
 
     /// Brings set-aside records back among those that wait; how many.
@@ -211,7 +222,7 @@ impl Spool {
         paths.push(self.dir.join("open.ndjson"));
         let mut records = Vec::new();
         for path in paths {
-            let bytes = fs::read(path).unwrap_or_default();
+            let bytes = files::read(&path, SPOOL_FILE, files::Links::Refuse).unwrap_or_default();
             let lines = bytes.split(|b| *b == b'\n');
             records.extend(lines.filter_map(|line| Record::parse(line).ok()));
         }
@@ -260,12 +271,14 @@ impl Spool {
         };
         let mut paths = Vec::new();
         for entry in entries {
-            let path = entry?.path();
+            let entry = entry?;
+            let path = entry.path();
             let name = path
                 .file_name()
                 .and_then(|name| name.to_str())
                 .unwrap_or_default();
-            if name.starts_with("seg-") && name.ends_with(".ndjson") {
+            let regular = entry.file_type()?.is_file();
+            if regular && name.starts_with("seg-") && name.ends_with(".ndjson") {
                 paths.push(path);
             }
         }

@@ -1,6 +1,5 @@
 //! Pace: when the service may be tried again, and what it said last.
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,7 +49,7 @@ impl Pace {
     pub fn load(dirs: &Dirs, service: &str, key: Option<&str>) -> Self {
         let who = Sha256::digest(format!("{service}\0{}", key.unwrap_or_default()));
         let who = crate::state::hex(&who)[..32].to_owned();
-        let text = fs::read(path(dirs)).unwrap_or_default();
+        let text = files::read(&path(dirs), files::LARGE, files::Links::Refuse).unwrap_or_default();
         let known: Self = serde_json::from_slice(&text).unwrap_or_default();
         if known.who == who {
             return known;

@@ -5,6 +5,8 @@ use cairn_wire::events::{ProjectName, SessionName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::account::Account;
+
 /// The version of the line format.
 pub const VERSION: u32 = 1;
 
@@ -22,6 +24,10 @@ pub struct Record {
     /// The tenant it was recorded for, where the client knew it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
+    /// The id of the key it was recorded under, where its tenant was not known yet. With neither,
+    /// nobody was signed in: it goes to the first account that sends anything to its service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
     /// The checkout whose first commit names the project. A hook has no time to ask git for it,
     /// so the project is named by its folder until a flush has asked. Not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,12 +76,15 @@ pub struct Item {
 }
 
 impl Record {
-    /// The record of an item that is for `service` and `tenant`.
+    /// The record of an item that is for `service` and the tenant of `account`.
     #[must_use]
-    pub fn new(item: Item, service: &str, tenant: Option<String>) -> Self {
+    pub fn new(item: Item, service: &str, account: Option<&Account>) -> Self {
+        let tenant = account.and_then(|account| account.tenant.clone());
+        let key_id = account.filter(|account| account.tenant.is_none());
         Self {
             v: VERSION,
             service: Some(service.to_owned()),
+            key_id: key_id.map(|account| account.key_id.clone()),
             tenant,
             checkout_root: None,
             item,
@@ -166,8 +175,9 @@ pub mod tests {
             "at": "2026-10-10T08:45:00.120Z", "body": {"title": text}});
         Record {
             v: VERSION,
-            service: None,
+            service: Some("https://memory.example.com".to_owned()),
             tenant: None,
+            key_id: None,
             checkout_root: None,
             item: serde_json::from_value(item).expect("an item"),
         }

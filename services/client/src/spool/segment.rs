@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::SPOOL_FILE;
 use super::aside::Entry;
 use super::record::{Item, Record};
 use super::service::{Addressee, Naming};
@@ -31,7 +32,7 @@ impl Segment {
         to: &Addressee,
         name: &dyn Fn(&str) -> Naming,
     ) -> io::Result<(Self, Vec<Entry>)> {
-        let bytes = fs::read(path)?;
+        let bytes = files::read(path, SPOOL_FILE, files::Links::Refuse)?;
         let mut lines = Vec::new();
         let mut unreadable = Vec::new();
         let mut renamed = false;
@@ -152,9 +153,13 @@ impl Line {
         if !to.is_for(&record) {
             return (line, false);
         }
+        let claimed = to.claim(&mut record);
+        if claimed {
+            line.bytes = to_bytes(&record);
+        }
         let naming = record.checkout_root.as_deref().map(name);
         let renamed = match naming {
-            Some(Naming::Later) => return (line, false),
+            Some(Naming::Later) => return (line, claimed),
             Some(Naming::Project(project)) => {
                 record.item.project = Some(project);
                 true
@@ -167,7 +172,7 @@ impl Line {
             line.bytes = to_bytes(&record);
         }
         line.record = Some(record);
-        (line, renamed)
+        (line, claimed || renamed)
     }
 }
 

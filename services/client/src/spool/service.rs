@@ -3,32 +3,54 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cairn_wire::events::{BatchAnswer, ProjectName};
+use cairn_wire::events::ProjectName;
 use serde::{Deserialize, Serialize};
 
+use super::answer::Answer;
 use super::record::Record;
+use crate::account::{Account, Tenants};
 
 /// For whom a flush is.
 #[derive(Clone, Debug)]
 pub struct Addressee {
     /// The service's address.
     pub service: String,
-    /// The tenant, where the client knows it.
-    pub tenant: Option<String>,
+    /// The account that sends.
+    pub account: Account,
+    /// Whose other keys are.
+    pub tenants: Tenants,
     /// This machine.
     pub machine: String,
 }
 
 impl Addressee {
-    /// Whether a record was written for this service and tenant.
+    /// Whether a record was written for this service and tenant. Where that is not known for
+    /// certain, it was not.
     #[must_use]
     pub fn is_for(&self, record: &Record) -> bool {
-        let service = record
-            .service
-            .as_ref()
-            .is_none_or(|service| *service == self.service);
-        let tenant = record.tenant.as_ref().zip(self.tenant.as_ref());
-        service && tenant.is_none_or(|(theirs, ours)| theirs == ours)
+        if record.service.as_ref() != Some(&self.service) {
+            return false;
+        }
+        let ours = self.account.tenant.as_ref();
+        match (&record.tenant, &record.key_id) {
+            (Some(tenant), _) => ours == Some(tenant),
+            (None, Some(key_id)) if *key_id == self.account.key_id => true,
+            (None, Some(key_id)) => ours.is_some() && self.tenants.find(key_id).as_ref() == ours,
+            (None, None) => true,
+        }
+    }
+
+    /// Makes a record ours that nobody was signed in for; whether it changed. From then on it
+    /// goes to no other tenant, however long its sending takes.
+    pub fn claim(&self, record: &mut Record) -> bool {
+        if record.tenant.is_some() || record.key_id.is_some() {
+            return false;
+        }
+        match &self.account.tenant {
+            Some(tenant) => record.tenant = Some(tenant.clone()),
+            None => record.key_id = Some(self.account.key_id.clone()),
+        }
+        true
     }
 }
 
@@ -38,7 +60,7 @@ pub enum Delivery {
     /// The service answered for its items.
     Answered {
         /// What became of each.
-        answer: BatchAnswer,
+        answer: Answer,
         /// The service's version.
         version: Option<String>,
     },

@@ -4,14 +4,16 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use cairn_wire::events::{BatchAnswer, ItemAnswer, ItemStatus, ProjectName};
+use cairn_wire::events::ProjectName;
 use chrono::{DateTime, TimeDelta};
 use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::answer::ItemAnswer;
 use super::record::tests::record;
 use super::*;
+use crate::account::{Account, Tenants};
 
 /// What happens next.
 #[derive(Clone, Debug)]
@@ -77,7 +79,7 @@ impl Memory {
         let ids = items
             .iter()
             .map(|item| item["event_id"].as_str().expect("an id").to_owned());
-        let mut answer = BatchAnswer::default();
+        let mut answer = Answer::default();
         for (place, id) in ids.enumerate() {
             assert!(
                 self.appended.borrow().contains(&id),
@@ -90,11 +92,7 @@ impl Memory {
             let new = self.stored.borrow_mut().insert(id.clone());
             if place % every == 0 {
                 self.answered.borrow_mut().insert(id.clone());
-                let status = if new {
-                    ItemStatus::Stored
-                } else {
-                    ItemStatus::Duplicate
-                };
+                let status = if new { "stored" } else { "duplicate" };
                 answer.items.push(taken(id, status));
             }
         }
@@ -128,16 +126,33 @@ impl Memory {
     }
 }
 
-fn taken(id: String, status: ItemStatus) -> ItemAnswer {
+fn taken(id: String, status: &str) -> ItemAnswer {
     ItemAnswer {
-        event_id: Some(id),
-        status,
-        id: Some("1".to_owned()),
-        event_id_reused: false,
-        code: None,
-        pointer: None,
-        detail: None,
-        retry: None,
+        event_id: id,
+        status: status.to_owned(),
+        ..ItemAnswer::default()
+    }
+}
+
+/// The account of tenant `acme`, as far as its client knows.
+fn addressee(memory: &Memory, tenant: Option<&str>) -> Addressee {
+    let home = memory.spool.dir.clone();
+    let dirs = Dirs {
+        config: home.join("config"),
+        data: home.join("data"),
+        state: home.join("state"),
+        home,
+    };
+    let service = "https://memory.example.com";
+    Addressee {
+        service: service.to_owned(),
+        account: Account {
+            key: "key".to_owned(),
+            key_id: "ourkey".to_owned(),
+            tenant: tenant.map(str::to_owned),
+        },
+        tenants: Tenants::of(&dirs, service),
+        machine: "m".to_owned(),
     }
 }
 
@@ -178,11 +193,7 @@ impl Service for Memory {
 /// Flushes; a request that never comes back is where the flusher was killed.
 fn flush(memory: &Memory, fates: Vec<Fate>) -> Option<Outcome> {
     *memory.fates.borrow_mut() = fates;
-    let to = Addressee {
-        service: "https://memory.example.com".to_owned(),
-        tenant: None,
-        machine: "m".to_owned(),
-    };
+    let to = addressee(memory, None);
     let flush = Flush {
         spool: &memory.spool,
         service: memory,
@@ -377,11 +388,7 @@ fn flush_faulty(memory: &Memory, bad: &[&str]) -> (Outcome, usize) {
         bad,
         requests: Cell::new(0),
     };
-    let to = Addressee {
-        service: "https://memory.example.com".to_owned(),
-        tenant: None,
-        machine: "m".to_owned(),
-    };
+    let to = addressee(memory, None);
     let flush = Flush {
         spool: &memory.spool,
         service: &service,
@@ -548,4 +555,79 @@ fn neighbours_on_which_the_service_fails_hold_up_the_rest_for_one_flush_only() {
     let (outcome, _) = flush_faulty(&memory, &["e7", "e8"]);
     assert_eq!(outcome.stop, None);
     assert_eq!(memory.spool.waiting().expect("reads").len(), 2);
+}
+
+#[test]
+fn a_record_is_for_the_tenant_it_was_spooled_for_or_for_nobody_yet() {
+    let folder = TempDir::new().expect("a folder");
+    let memory = memory(&folder);
+    let unknown = addressee(&memory, None);
+    let acme = addressee(&memory, Some("acme"));
+    acme.tenants.note("oldkey", "acme");
+    acme.tenants.note("theirs", "beta");
+    let of = |tenant: Option<&str>, key_id: Option<&str>| {
+        let mut record = record("e1", "t");
+        record.tenant = tenant.map(str::to_owned);
+        record.key_id = key_id.map(str::to_owned);
+        record
+    };
+    for (tenant, key_id, for_acme, for_unknown) in [
+        (Some("acme"), None, true, false),
+        (Some("beta"), None, false, false),
+        (Some("beta"), Some("ourkey"), false, false),
+        (None, Some("ourkey"), true, true),
+        (None, Some("oldkey"), true, false),
+        (None, Some("theirs"), false, false),
+        (None, Some("neverseen"), false, false),
+        (None, Some("../theirs"), false, false),
+    ] {
+        let record = of(tenant, key_id);
+        let found = (acme.is_for(&record), unknown.is_for(&record));
+        assert_eq!(found, (for_acme, for_unknown), "{tenant:?} {key_id:?}");
+    }
+    let mut free = of(None, None);
+    assert!(acme.claim(&mut free) && free.tenant.as_deref() == Some("acme"));
+    let mut free = of(None, None);
+    assert!(unknown.claim(&mut free) && free.key_id.as_deref() == Some("ourkey"));
+    let mut elsewhere = of(None, None);
+    elsewhere.service = None;
+    assert!(!acme.is_for(&elsewhere));
+}
+
+#[test]
+fn a_record_with_an_outcome_of_a_later_version_stays_and_the_rest_goes_on() {
+    struct Later;
+    impl Service for Later {
+        async fn send(&self, _: Vec<u8>) -> Delivery {
+            let items = [("e1", "pondered"), ("e2", "stored")];
+            let items = items.map(|(id, status)| taken(id.to_owned(), status));
+            Delivery::Answered {
+                answer: Answer {
+                    items: items.to_vec(),
+                },
+                version: None,
+            }
+        }
+    }
+    let folder = TempDir::new().expect("a folder");
+    let memory = memory(&folder);
+    (0..2).for_each(|_| memory.append());
+    let flush = Flush {
+        spool: &memory.spool,
+        service: &Later,
+        to: &addressee(&memory, None),
+        name: &|_| Naming::Later,
+        now: memory.now.get(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let outcome = runtime.expect("a runtime").block_on(flush.run());
+    let outcome = outcome.expect("the disk works");
+    assert_eq!(
+        (outcome.sent, outcome.set_aside, outcome.stop),
+        (1, 0, None)
+    );
+    let waiting = memory.spool.waiting().expect("reads");
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0].item.event_id, "e1");
+    assert_eq!(memory.spool.held(), 1);
 }

@@ -106,8 +106,10 @@ fn c019_the_reply_was_lost_the_write_was_not() {
 #[test]
 fn c021_a_refused_key_loses_nothing_and_is_not_tried_again_and_again() {
     let double = Double::start();
-    double.script([problem("credential_revoked", 401)]);
     let mut machine = Machine::new(&double.url);
+    // The key has worked before.
+    assert_eq!(machine.run(&["whoami"], b"").status.code(), Some(0));
+    double.script([problem("credential_revoked", 401)]);
     machine.spool_bytes(lines(50).as_bytes());
     assert_eq!(machine.flush().status.code(), Some(3));
     let mut told = 0;

@@ -189,7 +189,18 @@ impl Machine {
             .append(true)
             .open(path)
             .expect("opens");
-        file.write_all(bytes).expect("writes");
+        // Lines that name no service are for this machine's.
+        let url = self.env.get("CAIRN_URL").expect("a service");
+        let named = format!("\"service\":\"{url}\"");
+        for line in bytes.split_inclusive(|b| *b == b'\n') {
+            let text = std::str::from_utf8(line).expect("text");
+            let text = if text.contains("\"service\"") {
+                text.to_owned()
+            } else {
+                text.replacen("\"v\":1", &format!("{named},\"v\":1"), 1)
+            };
+            file.write_all(text.as_bytes()).expect("writes");
+        }
     }
 
     pub fn flush(&self) -> Output {
@@ -263,7 +274,9 @@ pub enum Reply {
     CommitAndCut,
     /// Answers after a while.
     Late(Duration),
-    /// Answers this.
+    /// Answers this, which is not Cairn's.
+    Foreign(u16, Vec<(&'static str, &'static str)>, String),
+    /// Answers this, as a problem.
     Status(u16, Vec<(&'static str, &'static str)>, String),
 }
 
@@ -285,6 +298,8 @@ pub struct Inner {
     pub version: &'static str,
     /// The largest body that is taken.
     pub max_body: Option<usize>,
+    /// Whose keys are, by what a key holds; `acme` where none fits.
+    pub tenants: BTreeMap<&'static str, &'static str>,
     /// The text of the context.
     pub context: String,
     /// Event ids on which the service fails.
@@ -383,12 +398,32 @@ async fn serve(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
+    let tenant = {
+        let tenants = &inner.lock().expect("whole").tenants;
+        let key = headers
+            .get("authorization")
+            .and_then(|value| value.to_str().ok());
+        let known = tenants
+            .iter()
+            .find(|(id, _)| key.is_some_and(|key| key.contains(**id)));
+        known.map_or("acme", |(_, tenant)| *tenant)
+    };
     let reply = {
         let mut inner = inner.lock().expect("whole");
         inner
             .requests
             .push((format!("{method} {uri}"), headers, body.to_vec()));
         match inner.script.len() {
+            // A script is about what a test is about: whose a key is, is answered beside it,
+            // unless nothing but a refusal is left.
+            _ if uri.path() == "/v1/me" => match inner.script.back() {
+                Some(last @ (Reply::Status(..) | Reply::Foreign(..)))
+                    if inner.script.len() == 1 =>
+                {
+                    last.clone()
+                }
+                _ => Reply::Accept,
+            },
             0 => Reply::Accept,
             1 => inner.script[0].clone(),
             _ => inner.script.pop_front().expect("not empty"),
@@ -397,7 +432,7 @@ async fn serve(
     match reply {
         Reply::Accept => {}
         Reply::CommitAndCut => {
-            answer(&mut inner.lock().expect("whole"), uri.path(), &body);
+            answer(&mut inner.lock().expect("whole"), uri.path(), &body, tenant);
             // The connection's task ends without an answer.
             std::panic::resume_unwind(Box::new("cut"));
         }
@@ -412,6 +447,17 @@ async fn serve(
         }
         Reply::Status(status, headers, text) => {
             let status = StatusCode::from_u16(status).expect("a status");
+            let kind = ("content-type", "application/problem+json");
+            let mut response = (status, [("cairn-service", "0.1.0"), kind], text).into_response();
+            for (name, value) in headers {
+                response
+                    .headers_mut()
+                    .insert(name, value.parse().expect("a value"));
+            }
+            return response;
+        }
+        Reply::Foreign(status, headers, text) => {
+            let status = StatusCode::from_u16(status).expect("a status");
             let mut response = (status, text).into_response();
             for (name, value) in headers {
                 response
@@ -421,14 +467,21 @@ async fn serve(
             return response;
         }
     }
-    answer(&mut inner.lock().expect("whole"), uri.path(), &body)
+    answer(&mut inner.lock().expect("whole"), uri.path(), &body, tenant)
 }
 
-fn answer(inner: &mut Inner, path: &str, body: &[u8]) -> Response {
+fn answer(inner: &mut Inner, path: &str, body: &[u8], tenant: &str) -> Response {
+    let mut response = content(inner, path, body, tenant);
+    let headers = response.headers_mut();
+    headers.insert("cairn-service", inner.version.parse().expect("a value"));
+    response
+}
+
+fn content(inner: &mut Inner, path: &str, body: &[u8], tenant: &str) -> Response {
     match path {
         "/v1/events" => events(inner, body),
         "/v1/context" => inner.context.clone().into_response(),
-        "/v1/me" => axum::Json(json!({"tenant": "acme", "handle": "lin", "role": "member",
+        "/v1/me" => axum::Json(json!({"tenant": tenant, "handle": "lin", "role": "member",
             "scopes": ["memory:read"], "expires_at": "2027-01-01T00:00:00.000Z"}))
         .into_response(),
         "/v1/mem-search" => axum::Json(json!({"step": 1, "phase": "index", "status": "continue",
