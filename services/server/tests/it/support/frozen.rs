@@ -1,10 +1,12 @@
 //! A way to Postgres that can stop answering, as a network does that loses everything.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use cairn_store::test_util::TestDb;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use sqlx::postgres::PgConnectOptions;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 
 /// A relay to a test's database.
@@ -16,23 +18,33 @@ pub struct Relay {
 
 impl Relay {
     pub async fn to(db: &TestDb) -> Self {
-        let (head, rest) = db.app_url.split_once('@').expect("an address");
-        let end = rest.find('/').expect("a database");
-        let server = rest[..end].to_owned();
+        let real = PgConnectOptions::from_str(&db.app_url).expect("an address");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
+        let name = real.get_database().expect("a database").to_owned();
+        let url = format!("postgres://{}@{address}/{name}", real.get_username());
         let frozen = Arc::new(watch::Sender::new(0));
         tokio::spawn({
             let frozen = Arc::clone(&frozen);
             async move {
                 while let Ok((near, _)) = listener.accept().await {
-                    let far = TcpStream::connect(&server).await.expect("the database");
-                    tokio::spawn(relay(near, far, frozen.subscribe()));
+                    match real.get_socket() {
+                        Some(folder) => {
+                            let socket = folder.join(format!(".s.PGSQL.{}", real.get_port()));
+                            let far = UnixStream::connect(socket).await.expect("the database");
+                            tokio::spawn(relay(near, far, frozen.subscribe()));
+                        }
+                        None => {
+                            let server = (real.get_host(), real.get_port());
+                            let far = TcpStream::connect(server).await.expect("the database");
+                            tokio::spawn(relay(near, far, frozen.subscribe()));
+                        }
+                    }
                 }
             }
         });
         Self {
-            url: format!("{head}@{address}{}", &rest[end..]),
+            url,
             frozen,
         }
     }
@@ -43,7 +55,11 @@ impl Relay {
     }
 }
 
-async fn relay(mut near: TcpStream, mut far: TcpStream, mut frozen: watch::Receiver<u64>) {
+async fn relay(
+    mut near: TcpStream,
+    mut far: impl AsyncRead + AsyncWrite + Unpin,
+    mut frozen: watch::Receiver<u64>,
+) {
     let (mut sent, mut answered) = ([0; 16 * 1024], [0; 16 * 1024]);
     loop {
         tokio::select! {
