@@ -5,8 +5,12 @@ mod support;
 
 #[path = "it/hooks.rs"]
 mod hooks;
+#[path = "it/hostile.rs"]
+mod hostile;
 #[path = "it/identity.rs"]
 mod identity;
+#[path = "it/isolation.rs"]
+mod isolation;
 #[path = "it/people.rs"]
 mod people;
 #[path = "it/session_start.rs"]

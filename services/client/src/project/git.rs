@@ -6,6 +6,18 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{self, Links};
 
+/// Files of a repository that git reads on its way to the first commit.
+const READ_BY_GIT: &[&str] = &[
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "info/grafts",
+    "objects/info/alternates",
+    "packed-refs",
+    "shallow",
+];
+
 /// A checkout: a work tree and the repository behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkout {
@@ -58,14 +70,18 @@ impl Checkout {
         find_origin(&self.config().ok()?)
     }
 
-    /// Whether git may be let loose on the repository: it would read settings that never end to
-    /// the last byte of memory.
+    /// Whether git may be let loose on the repository. It reads such files whole, and would wait
+    /// for a pipe for ever or read a device to the last byte of memory.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        match self.config() {
-            Ok(_) => true,
+        let is_sound = |path: PathBuf| match fs::metadata(path) {
+            Ok(data) => data.is_file(),
             Err(e) => e.kind() == io::ErrorKind::NotFound,
-        }
+        };
+        let branch = self.branch().map(|branch| format!("refs/heads/{branch}"));
+        let names = READ_BY_GIT.iter().copied().chain(branch.as_deref());
+        let paths = names.flat_map(|name| [&self.git_dir, &self.common_dir].map(|d| d.join(name)));
+        paths.into_iter().all(is_sound)
     }
 
     fn config(&self) -> io::Result<String> {
