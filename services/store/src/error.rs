@@ -9,6 +9,9 @@ pub enum StoreError {
     /// Postgres is away, full or shutting down. The same call may work later.
     #[error("the store is not available")]
     Unavailable,
+    /// Too many writers of this tenant at once. Nothing was begun.
+    #[error("too many writers of one tenant")]
+    Crowded,
     /// The statement took too long.
     #[error("the store took too long")]
     Timeout,
@@ -41,7 +44,10 @@ impl StoreError {
     /// Whether the same call may work a little later.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Unavailable | Self::Timeout | Self::Raced)
+        matches!(
+            self,
+            Self::Unavailable | Self::Crowded | Self::Timeout | Self::Raced
+        )
     }
 
     pub(crate) fn inconsistent(

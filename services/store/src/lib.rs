@@ -14,6 +14,9 @@ pub use migrate::{migrate, prepare_database};
 mod store;
 pub use store::{Store, StoreOptions};
 
+mod turns;
+pub use turns::Turn;
+
 mod tenant_tx;
 pub use tenant_tx::TenantTx;
 

@@ -1,5 +1,6 @@
 //! `Store`: the pool, the check of what the server came as, and how transactions begin.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_domain::ids::TenantId;
@@ -8,7 +9,8 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::{Connection, PgConnection, PgPool};
 
 use crate::migrate::{self, Newer, statement};
-use crate::{StoreError, SystemTx, TenantTx};
+use crate::turns::Turns;
+use crate::{StoreError, SystemTx, TenantTx, Turn};
 
 /// How long a call waits for a free connection before it says that the store is away.
 const ACQUIRE_TIME: Duration = Duration::from_secs(3);
@@ -44,6 +46,7 @@ async fn settle(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
 #[derive(Clone)]
 pub struct Store {
     pool: PgPool,
+    turns: Arc<Turns>,
 }
 
 impl Store {
@@ -61,10 +64,20 @@ impl Store {
             .after_release(|connection, _| Box::pin(settle(connection)))
             .connect_with(address)
             .await?;
-        let store = Self { pool };
+        let turns = Arc::new(Turns::of_pool(options.pool));
+        let store = Self { pool, turns };
         store.check_role().await?;
         migrate::check(&store.pool, Newer::Refused).await?;
         Ok(store)
+    }
+
+    /// Waits for a writer's turn, to be taken before the transaction and held to its end: one
+    /// tenant's writers leave connections to the others.
+    ///
+    /// # Errors
+    /// `Crowded` if there were too many before it.
+    pub async fn turn(&self, tenant: TenantId) -> Result<Turn, StoreError> {
+        self.turns.take(tenant).await
     }
 
     /// Begins a transaction inside `tenant`, in one round trip. `name` says what for, in traces.

@@ -168,7 +168,7 @@ async fn writes_change_nothing_of_the_other_tenant() {
     let mut same_id = observation("mine now");
     same_id.event_id = other.event;
     let recorded = tx
-        .record_events(&batch(me.owner, &[same_id]))
+        .record_events(&batch(me.owner, &prepared(&[same_id])))
         .await
         .expect("recorded");
     assert_eq!(

@@ -135,9 +135,10 @@ fn send(draft: &mut EventDraft, made: i64, sent: i64) {
 async fn arrive(db: &TestDb, twin: &Twin, minutes: i64, events: &[EventDraft]) {
     assert!(minute(minutes) > moment());
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let events = prepared(events);
     let batch = EventBatch {
         arrived_at: minute(minutes),
-        ..batch(twin.owner, events)
+        ..batch(twin.owner, &events)
     };
     tx.record_events(&batch).await.expect("recorded");
     tx.commit().await.expect("commit");

@@ -8,7 +8,7 @@ use cairn_domain::limits;
 use cairn_domain::project::fold;
 use cairn_domain::scope::Scope;
 use cairn_store::StoreError;
-use cairn_store::events::{EventBatch, EventOutcome, EventStatus, Recorded};
+use cairn_store::events::{EventBatch, EventOutcome, EventStatus, PreparedEvent, Recorded};
 use cairn_wire::events::{
     Batch, BatchAnswer, Check, CheckAnswer, CheckedItem, Item, ItemAnswer, ItemStatus, Surroundings,
 };
@@ -17,6 +17,7 @@ use cairn_wire::{Code, Problem};
 use chrono::{DateTime, Utc};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use super::Failure;
 use super::projects::widest_reader;
@@ -32,49 +33,77 @@ const PAUSE_MS: u64 = 20;
 ///
 /// # Errors
 /// A body that cannot be read, a lacking scope, or an unavailable store; never a single bad item.
-pub async fn record(app: &App, caller: &Caller, json: &str) -> Result<BatchAnswer, Failure> {
+pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAnswer, Failure> {
     caller.require(Scope::MemoryWrite)?;
     let arrived_at = app.clock.now();
-    let mut reader = Reader::default();
-    let batch: Batch = reader.read(json, "").map_err(Problem::from)?;
-    if batch.items.len() > limits::BATCH_ITEMS {
-        let detail = format!("at most {} items", limits::BATCH_ITEMS);
-        return Err(Rejection::invalid_field("/items", detail).into());
-    }
-    let around = Surroundings {
-        arrived_at,
-        // A clock that was never set tells nothing.
-        sent_at: batch
-            .sent_at
-            .filter(|at| at.timestamp() >= 0)
-            .unwrap_or(arrived_at),
-        project: batch.project.as_ref(),
-        machine: batch.machine.as_deref(),
-    };
-    let parsed: Vec<Result<EventDraft, ItemAnswer>> = batch
-        .items
-        .iter()
-        .enumerate()
-        .map(|(index, raw)| {
-            parse(raw, around, caller, &mut reader).map_err(|r| refuse(raw, index, r.into()))
-        })
-        .collect();
-    let events: Vec<EventDraft> = parsed.iter().flatten().cloned().collect();
-    let recorded = store(app, caller, &events, arrived_at).await?;
-    let mut outcomes = recorded.outcomes.into_iter();
-    let items = parsed.into_iter().map(|item| match item {
-        Ok(event) => outcomes.next().map(|outcome| answer(&event, outcome)),
-        Err(refused) => Some(refused),
+    // Held to the end of the batch, so that one tenant takes no more than its part of the threads
+    // and connections.
+    let _turn = app.store.turn(caller.tenant).await?;
+    let reading = tokio::task::spawn_blocking({
+        let caller = caller.clone();
+        move || Reading::of(&caller, &json, arrived_at)
+    });
+    let read = reading.await.map_err(|e| Failure::fault(e.to_string()))??;
+    let recorded = store(app, caller, &read.events, arrived_at).await?;
+    let mut outcomes = read.events.iter().zip(recorded.outcomes);
+    let items = read.items.into_iter().map(|refused| match refused {
+        None => outcomes
+            .next()
+            .map(|(event, outcome)| answer(event.event_id(), outcome)),
+        refused => refused,
     });
     let items = items
         .collect::<Option<_>>()
         .ok_or_else(|| Failure::fault("lost an outcome"))?;
-    let ignored = reader.ignored.into_iter().collect();
     Ok(BatchAnswer {
         items,
         position: recorded.position,
-        ignored,
+        ignored: read.ignored,
     })
+}
+
+/// A batch as it was read: work of some time, for a thread that nobody waits for.
+struct Reading {
+    /// For each item, why it is refused; none for one of `events`, in their order.
+    items: Vec<Option<ItemAnswer>>,
+    events: Vec<PreparedEvent>,
+    ignored: Vec<String>,
+}
+
+impl Reading {
+    fn of(caller: &Caller, json: &str, arrived_at: DateTime<Utc>) -> Result<Self, Failure> {
+        let mut reader = Reader::default();
+        let batch: Batch = reader.read(json, "").map_err(Problem::from)?;
+        if batch.items.len() > limits::BATCH_ITEMS {
+            let detail = format!("at most {} items", limits::BATCH_ITEMS);
+            return Err(Rejection::invalid_field("/items", detail).into());
+        }
+        let around = Surroundings {
+            arrived_at,
+            // A clock that was never set tells nothing.
+            sent_at: batch
+                .sent_at
+                .filter(|at| at.timestamp() >= 0)
+                .unwrap_or(arrived_at),
+            project: batch.project.as_ref(),
+            machine: batch.machine.as_deref(),
+        };
+        let (mut items, mut events) = (Vec::new(), Vec::new());
+        for (index, raw) in batch.items.iter().enumerate() {
+            items.push(match parse(raw, around, caller, &mut reader) {
+                Ok(draft) => {
+                    events.push(PreparedEvent::of(draft)?);
+                    None
+                }
+                Err(rejection) => Some(refuse(raw, index, rejection.into())),
+            });
+        }
+        Ok(Self {
+            items,
+            events,
+            ignored: reader.ignored.into_iter().collect(),
+        })
+    }
 }
 
 /// Says what became of events that were sent before.
@@ -114,7 +143,7 @@ pub async fn check(app: &App, caller: &Caller, json: &str) -> Result<CheckAnswer
 async fn store(
     app: &App,
     caller: &Caller,
-    events: &[EventDraft],
+    events: &[PreparedEvent],
     arrived_at: DateTime<Utc>,
 ) -> Result<Recorded, Failure> {
     let mut attempt = 1;
@@ -214,8 +243,8 @@ fn event_id_as_sent(raw: &RawValue) -> Option<String> {
     Some(cairn_domain::bounds::head_bytes(&named.event_id, limits::WORD_BYTES).to_owned())
 }
 
-fn answer(event: &EventDraft, outcome: EventOutcome) -> ItemAnswer {
-    let event_id = event.event_id.to_string();
+fn answer(event_id: Uuid, outcome: EventOutcome) -> ItemAnswer {
+    let event_id = event_id.to_string();
     let (status, id, event_id_reused) = match outcome {
         EventOutcome::Stored { id } => (ItemStatus::Stored, id, false),
         EventOutcome::Duplicate { id, differs } => (ItemStatus::Duplicate, id, differs),

@@ -46,6 +46,9 @@ impl Failure {
         match self {
             Self::Rejected(rejection) => rejection.into(),
             Self::Problem(problem) => *problem,
+            Self::Store(StoreError::Crowded) => {
+                Problem::fault(Code::Overloaded).retry_after(RETRY_SECONDS)
+            }
             Self::Store(StoreError::Unavailable | StoreError::Timeout | StoreError::Raced)
             | Self::Continuations(ContinuationError::Unavailable(_)) => {
                 Problem::fault(Code::StoreUnavailable).retry_after(RETRY_SECONDS)

@@ -108,6 +108,7 @@ impl Asked {
 /// else wrote it and the caller is no admin.
 pub async fn delete(app: &App, caller: &Caller, id: RecordId) -> Result<(), Failure> {
     caller.require(Scope::MemoryWrite)?;
+    let _turn = app.store.turn(caller.tenant).await?;
     let mut tx = app
         .store
         .tenant(caller.tenant, "observations.delete")

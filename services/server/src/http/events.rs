@@ -24,7 +24,7 @@ pub async fn record(
     caller: Caller,
     JsonText(json): JsonText,
 ) -> Result<(StatusCode, Json<BatchAnswer>), Failure> {
-    let answer = events::record(&app, &caller, &json).await?;
+    let answer = events::record(&app, &caller, json).await?;
     let is_refused = answer
         .items
         .iter()

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Caller, TestApp};
+use crate::support::{Caller, TestApp, item};
 
 /// Sends bytes as they are and reads to the end of the connection.
 async fn exchange(app: &TestApp, head: &str) -> String {
@@ -161,4 +161,42 @@ async fn half_a_head_is_not_kept_for_ever() {
     let limit = Duration::from_secs(40);
     let both = tokio::time::timeout(limit, async { tokio::join!(half, silent) });
     both.await.expect("both connections are closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_writers_of_one_tenant_leave_connections_to_another() {
+    let app = TestApp::start().await;
+    let (owner, stranger) = (app.owner().await, app.stranger().await);
+    let mut admin = app.db.admin().await;
+    let mut blocker = sqlx::Connection::begin(&mut admin).await.expect("begin");
+    sqlx::query("select * from tenant_counters where tenant_id = $1 for update")
+        .bind(app.db.twins.0.tenant.key())
+        .fetch_all(&mut *blocker)
+        .await
+        .expect("locked");
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..20 {
+        let owner = owner.clone();
+        writers.spawn(async move {
+            let event = item("observation", json!({"title": format!("{writer}")}));
+            owner.events(vec![event]).await
+        });
+    }
+    crate::shutdown::until_blocked(&app).await;
+    let started = Instant::now();
+    stranger.remember("not held up", "").await;
+    assert!(
+        started.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        started.elapsed()
+    );
+    // Whoever waits too long is told to come again, not that the store is away.
+    let mut codes = std::collections::BTreeSet::new();
+    while let Some(reply) = writers.join_next().await {
+        let reply = reply.expect("answered");
+        assert_eq!(reply.status, 503);
+        assert!(reply.headers.contains_key("retry-after"));
+        codes.insert(reply.code());
+    }
+    assert!(codes.contains("overloaded"), "{codes:?}");
 }

@@ -8,6 +8,7 @@ use cairn_domain::observation::{Concept, ObservationDraft};
 use cairn_domain::text::{Vector, Weight, vector};
 
 /// What a list and a search see of a record.
+#[derive(Debug)]
 pub(super) struct Face {
     pub title: String,
     pub obs_type: Option<i16>,

@@ -89,14 +89,6 @@ pub(super) fn printed(kind: i16, number: i64) -> Option<String> {
 }
 
 impl TenantTx {
-    pub(super) async fn find_known_events(
-        &mut self,
-        events: &[EventDraft],
-    ) -> Result<HashMap<Uuid, Known>, StoreError> {
-        let ids: Vec<Uuid> = events.iter().map(|draft| draft.event_id).collect();
-        self.find_ledger_rows(&ids).await
-    }
-
     pub(super) async fn find_ledger_rows(
         &mut self,
         ids: &[Uuid],

@@ -39,7 +39,36 @@ pub struct EventBatch<'a> {
     /// What produces the records they make.
     pub origin: Origin,
     /// The events; numbers follow their order.
-    pub events: &'a [EventDraft],
+    pub events: &'a [PreparedEvent],
+}
+
+/// An event with all that takes time to make of it: so much that it is made before a transaction
+/// begins, and not in a thread that others wait for.
+#[derive(Debug)]
+pub struct PreparedEvent {
+    draft: EventDraft,
+    face: Option<Face>,
+    packed: Option<Packed>,
+}
+
+impl PreparedEvent {
+    /// Analyses the words of an event and packs its evidence.
+    ///
+    /// # Errors
+    /// `Bug` if it cannot be packed.
+    pub fn of(draft: EventDraft) -> Result<Self, StoreError> {
+        Ok(Self {
+            face: Face::of(&draft),
+            packed: Packed::of(&draft)?,
+            draft,
+        })
+    }
+
+    /// The event's id.
+    #[must_use]
+    pub const fn event_id(&self) -> Uuid {
+        self.draft.event_id
+    }
 }
 
 /// What became of a batch.
@@ -106,7 +135,8 @@ impl TenantTx {
     /// go back when the transaction is dropped, and a new one finds them stored. As any call of
     /// the store.
     pub async fn record_events(&mut self, batch: &EventBatch<'_>) -> Result<Recorded, StoreError> {
-        let known = self.find_known_events(batch.events).await?;
+        let ids: Vec<Uuid> = batch.events.iter().map(PreparedEvent::event_id).collect();
+        let known = self.find_ledger_rows(&ids).await?;
         let fresh = fresh(batch.events, &known);
         if fresh.is_empty() {
             return Ok(recorded(batch, &known, &HashMap::new(), None));
@@ -141,14 +171,12 @@ impl TenantTx {
     async fn store_fresh(
         &mut self,
         batch: &EventBatch<'_>,
-        fresh: &[&EventDraft],
+        fresh: &[&PreparedEvent],
     ) -> Result<Plan, StoreError> {
-        // What takes time is done before the first lock.
-        let faces: Vec<Option<Face>> = fresh.iter().map(|draft| Face::of(draft)).collect();
-        let packed: Vec<Option<Packed>> = fresh
-            .iter()
-            .map(|draft| Packed::of(draft))
-            .collect::<Result<_, _>>()?;
+        let faces: Vec<Option<&Face>> = fresh.iter().map(|event| event.face.as_ref()).collect();
+        let packed: Vec<Option<&Packed>> =
+            fresh.iter().map(|event| event.packed.as_ref()).collect();
+        let fresh: &[&EventDraft] = &fresh.iter().map(|event| &event.draft).collect::<Vec<_>>();
         let projects = self.open_projects(fresh).await?;
         let sessions = self.open_sessions(batch, fresh, &projects).await?;
         let mut plan = Plan::of(fresh, projects, sessions, batch.arrived_at);
@@ -205,11 +233,11 @@ impl TenantTx {
 }
 
 /// The first event of each id that the ledger does not know, in the order of the batch.
-fn fresh<'a>(events: &'a [EventDraft], known: &HashMap<Uuid, Known>) -> Vec<&'a EventDraft> {
+fn fresh<'a>(events: &'a [PreparedEvent], known: &HashMap<Uuid, Known>) -> Vec<&'a PreparedEvent> {
     let mut seen = std::collections::HashSet::new();
     events
         .iter()
-        .filter(|draft| !known.contains_key(&draft.event_id) && seen.insert(draft.event_id))
+        .filter(|event| !known.contains_key(&event.event_id()) && seen.insert(event.event_id()))
         .collect()
 }
 
@@ -220,7 +248,7 @@ fn recorded(
     position: Option<i64>,
 ) -> Recorded {
     let mut first: HashMap<Uuid, [u8; 16]> = HashMap::new();
-    let mut outcome = |draft: &EventDraft| {
+    let mut outcome = |PreparedEvent { draft, .. }: &PreparedEvent| {
         if let Some(row) = known.get(&draft.event_id) {
             return row.outcome(batch, &draft.digest);
         }

@@ -38,7 +38,7 @@ impl TenantTx {
         &mut self,
         batch: &EventBatch<'_>,
         fresh: &[&EventDraft],
-        faces: &[Option<Face>],
+        faces: &[Option<&Face>],
         plan: &Plan,
     ) -> Result<(), StoreError> {
         let placed = || {
@@ -47,7 +47,7 @@ impl TenantTx {
         };
         let faces: Vec<Shown<'_>> = placed()
             .zip(faces)
-            .filter_map(|(placed, face)| face.as_ref().map(|face| Shown { face, placed }))
+            .filter_map(|(placed, face)| face.map(|face| Shown { face, placed }))
             .collect();
         if faces.is_empty() {
             return Ok(());

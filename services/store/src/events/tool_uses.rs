@@ -19,7 +19,8 @@ struct Kept<'a> {
     packed: &'a Packed,
 }
 
-/// Both sides of a tool use, packed. Packing takes time, so it is done before anything is locked.
+/// Both sides of a tool use, packed.
+#[derive(Debug)]
 pub(super) struct Packed {
     input: Vec<u8>,
     output: Vec<u8>,
@@ -41,7 +42,7 @@ impl TenantTx {
         &mut self,
         batch: &EventBatch<'_>,
         fresh: &[&EventDraft],
-        packed: &[Option<Packed>],
+        packed: &[Option<&Packed>],
         plan: &Plan,
     ) -> Result<(), StoreError> {
         let kept = kept(fresh, packed, plan);
@@ -108,17 +109,17 @@ impl TenantTx {
 
 fn kept<'a>(
     fresh: &[&'a EventDraft],
-    packed: &'a [Option<Packed>],
+    packed: &[Option<&'a Packed>],
     plan: &'a Plan,
 ) -> Vec<Kept<'a>> {
-    let items = plan.items.iter().zip(packed);
+    let items = plan.items.iter().zip(packed.iter().copied());
     let all = fresh.iter().copied().zip(items);
     let numbered = all.filter(|(_, (item, _))| item.is_tool_use());
-    let kept = |(draft, (item, packed)): (&'a EventDraft, (&'a Item, &'a Option<Packed>))| {
+    let kept = |(draft, (item, packed)): (&'a EventDraft, (&'a Item, Option<&'a Packed>))| {
         let EventBody::ToolUse(own) = &draft.body else {
             return None;
         };
-        let packed = packed.as_ref()?;
+        let packed = packed?;
         Some(Kept {
             draft,
             own,

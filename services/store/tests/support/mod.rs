@@ -15,7 +15,7 @@ use cairn_domain::summary::SummaryDraft;
 use cairn_domain::tool_use::{Evidence, ToolUseDraft};
 use cairn_domain::work_state::WorkEntryDraft;
 use cairn_store::credentials::{KeyOwner, NewCredential};
-use cairn_store::events::{EventBatch, EventOutcome, Recorded};
+use cairn_store::events::{EventBatch, EventOutcome, PreparedEvent, Recorded};
 use cairn_store::test_util::{TestDb, Twin, moment};
 use cairn_store::{Store, StoreError};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -147,8 +147,14 @@ pub fn in_session(id: &str, mut draft: EventDraft) -> EventDraft {
     draft
 }
 
+/// Events as the API would prepare them.
+pub fn prepared(events: &[EventDraft]) -> Vec<PreparedEvent> {
+    let prepared = events.iter().cloned().map(PreparedEvent::of);
+    prepared.collect::<Result<_, _>>().expect("prepared")
+}
+
 /// The batch as the API would give it.
-pub fn batch(author: PrincipalId, events: &[EventDraft]) -> EventBatch<'_> {
+pub fn batch(author: PrincipalId, events: &[PreparedEvent]) -> EventBatch<'_> {
     EventBatch {
         author,
         projects: &ProjectSet::All,
@@ -170,7 +176,7 @@ pub async fn record(
         .await
         .expect("begin");
     let recorded = tx
-        .record_events(&batch(author, events))
+        .record_events(&batch(author, &prepared(events)))
         .await
         .expect("recorded");
     tx.commit().await.expect("commit");
@@ -184,12 +190,13 @@ pub async fn record_after_races(
     author: PrincipalId,
     events: &[EventDraft],
 ) -> Recorded {
+    let events = prepared(events);
     loop {
         let mut tx = store
             .tenant(twin.tenant, "test.record")
             .await
             .expect("begin");
-        match tx.record_events(&batch(author, events)).await {
+        match tx.record_events(&batch(author, &events)).await {
             Err(StoreError::Raced) => {}
             recorded => {
                 tx.commit().await.expect("commit");

@@ -43,10 +43,7 @@ impl Relay {
                 }
             }
         });
-        Self {
-            url,
-            frozen,
-        }
+        Self { url, frozen }
     }
 
     /// From now on nothing passes on the connections that are open, and none ends.
