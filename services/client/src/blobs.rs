@@ -26,7 +26,7 @@ const BLOCK_TYPES: &[&str] = &["image", "audio", "video", "blob", "document", "f
 /// without blobs is not copied. The text need not be valid JSON.
 #[must_use]
 pub fn mark(json: &str) -> Cow<'_, str> {
-    if json.len() < MIN_CHARS {
+    if !has_long_run(json.as_bytes()) {
         return Cow::Borrowed(json);
     }
     let mut walk = Walk::default();
@@ -45,6 +45,27 @@ pub fn mark(json: &str) -> Cow<'_, str> {
     }
     text.push_str(&json[copied..]);
     Cow::Owned(text)
+}
+
+/// Whether anything is long enough to be a blob. A run of [`MIN_CHARS`] covers a byte in each
+/// stretch of that length, so only a few bytes of a long text are looked at.
+fn has_long_run(bytes: &[u8]) -> bool {
+    let mut at = MIN_CHARS - 1;
+    while at < bytes.len() {
+        let before = bytes[..at].iter().rev().take_while(|b| may_be_base64(**b));
+        let after = bytes[at..].iter().take_while(|b| may_be_base64(**b));
+        let after = after.take(MIN_CHARS).count();
+        if after > 0 && before.take(MIN_CHARS).count() + after >= MIN_CHARS {
+            return true;
+        }
+        at += MIN_CHARS;
+    }
+    false
+}
+
+/// Characters of base64, plain or for addresses, and what escapes a slash.
+const fn may_be_base64(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_' | b'\\')
 }
 
 /// Base64 text at `span`, and what the JSON around it says about it.
@@ -209,8 +230,8 @@ fn is_base64(text: &str) -> bool {
 
 /// How much of the text's head is base64, plain or for addresses, its slashes perhaps escaped.
 fn base64_length(text: &str) -> usize {
-    let other = |b: u8| !(b.is_ascii_alphanumeric() || b"+/=-_\\".contains(&b));
-    let end = text.bytes().position(other).unwrap_or(text.len());
+    let end = text.bytes().position(|b| !may_be_base64(b));
+    let end = end.unwrap_or(text.len());
     let head = &text[..end];
     // A backslash belongs to base64 only where it escapes a slash.
     let mut at = 0;
@@ -273,6 +294,15 @@ mod tests {
         let marked = mark(&json);
         assert!(marked.starts_with(r#"["see ![x]([image image/png 1200 bytes sha256:"#));
         assert!(marked.ends_with(r#"]) there"]"#), "{marked}");
+    }
+
+    #[test]
+    fn a_long_run_is_found_wherever_it_stands() {
+        for before in [0, 1, 1_022, 1_023, 1_024, 3_000] {
+            let around = |run| format!("{}\"{}\"", " ".repeat(before), "A".repeat(run));
+            assert!(has_long_run(around(MIN_CHARS).as_bytes()), "{before}");
+            assert!(!has_long_run(around(MIN_CHARS - 1).as_bytes()), "{before}");
+        }
     }
 
     #[rstest]

@@ -2,7 +2,7 @@
 //!
 //! Reading runs in a thread of its own, so that a pipe kept open can be left behind.
 
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,12 @@ impl Input {
             let left = end.saturating_duration_since(Instant::now());
             bytes.extend(self.chunks.recv_timeout(left).ok()?);
             if let Some(span) = scan.advance(&bytes) {
-                return Some(String::from_utf8_lossy(&bytes[span]).into_owned());
+                bytes.truncate(span.end);
+                bytes.drain(..span.start);
+                return Some(match String::from_utf8(bytes) {
+                    Ok(text) => text,
+                    Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
+                });
             }
         }
     }
@@ -73,8 +78,8 @@ struct Scan {
     at: usize,
     start: Option<usize>,
     depth: usize,
-    in_string: bool,
-    escaped: bool,
+    /// Where the open string's content begins.
+    string: Option<usize>,
 }
 
 impl Scan {
@@ -95,8 +100,17 @@ impl Scan {
             }
         };
         while let Some(byte) = bytes.get(self.at) {
+            if let Some(string) = self.string {
+                self.leave_string(bytes, string);
+                continue;
+            }
             self.at += 1;
-            self.step(*byte);
+            match byte {
+                b'"' => self.string = Some(self.at),
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth -= 1,
+                _ => {}
+            }
             if self.depth == 0 {
                 return Some(start..self.at);
             }
@@ -104,21 +118,17 @@ impl Scan {
         None
     }
 
-    fn step(&mut self, byte: u8) {
-        if self.in_string {
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' => self.escaped = true,
-                b'"' => self.in_string = false,
-                _ => {}
-            }
+    /// Goes to the next quote, where the string ends unless it is escaped: most of a payload lies
+    /// in few strings, which are not looked at byte by byte.
+    fn leave_string(&mut self, bytes: &[u8], string: usize) {
+        // Reading from memory cannot fail.
+        self.at += (&bytes[self.at..]).skip_until(b'"').unwrap_or_default();
+        let Some((b'"', content)) = bytes[string..self.at].split_last() else {
             return;
-        }
-        match byte {
-            b'"' => self.in_string = true,
-            b'{' | b'[' => self.depth += 1,
-            b'}' | b']' => self.depth -= 1,
-            _ => {}
+        };
+        let escapes = content.iter().rev().take_while(|b| **b == b'\\').count();
+        if escapes % 2 == 0 {
+            self.string = None;
         }
     }
 }

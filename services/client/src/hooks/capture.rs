@@ -174,8 +174,17 @@ fn tool_use_body(hook: &Hook, tool_use: &ToolUse) -> Map<String, Value> {
 /// A tool's JSON without blobs and wrapper tags; what stays is the host's exact text.
 fn treat(json: &str) -> Cow<'_, str> {
     match blobs::mark(json) {
-        Cow::Borrowed(json) => wrapper_tags::strip_json(json),
-        Cow::Owned(json) => Cow::Owned(wrapper_tags::strip_json(&json).into_owned()),
+        Cow::Borrowed(json) => strip(json),
+        Cow::Owned(json) => Cow::Owned(strip(&json).into_owned()),
+    }
+}
+
+/// Most outputs hold no tag at all, and one quick look tells.
+fn strip(json: &str) -> Cow<'_, str> {
+    if json.contains('<') || json.contains("\\u003") {
+        wrapper_tags::strip_json(json)
+    } else {
+        Cow::Borrowed(json)
     }
 }
 

@@ -10,6 +10,7 @@ mod session_start;
 
 pub use flusher::detach;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -32,7 +33,11 @@ pub fn run(args: &[String]) {
     let payload = input.value();
     match (args, payload) {
         ([host, event, ..], Some(json)) if host == claude_code::HOST => {
-            on_payload(event, &json_text::mend_escapes(&json), begun);
+            let json = match json.contains("\\u") {
+                true => json_text::mend_escapes(&json),
+                false => Cow::Borrowed(json.as_str()),
+            };
+            on_payload(event, &json, begun);
         }
         ([host, _, ..], Some(_)) => complain(&format!("cairn hook: unknown host {host:?}")),
         (_, Some(_)) => complain("cairn hook: say which host and event"),
