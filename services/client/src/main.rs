@@ -17,6 +17,7 @@ mod hosts;
 mod log;
 mod problem;
 mod project;
+mod reply;
 mod shim;
 mod spool;
 mod state;

@@ -12,12 +12,13 @@ use reqwest::{RequestBuilder, StatusCode};
 use super::answer;
 use super::message::Message;
 use crate::account;
-use crate::api::{self, Api, Reply};
+use crate::api::{self, Api};
 use crate::commands::no_home;
 use crate::config::{Dirs, HostEnv, Settings};
 use crate::exit::Failure;
 use crate::problem::Problem;
 use crate::project::Project;
+use crate::reply::Reply;
 
 /// How long a call may take.
 const DEADLINE: Duration = Duration::from_secs(10);
