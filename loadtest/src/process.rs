@@ -175,7 +175,12 @@ pub fn output_of(command: &mut Command) -> anyhow::Result<String> {
         .output()
         .with_context(|| format!("running {name}"))?;
     if !output.status.success() {
-        let words: Vec<_> = command.get_args().map(|a| a.to_string_lossy()).collect();
+        // The first words say what was asked; the rest may be pages of values.
+        let words: Vec<_> = command
+            .get_args()
+            .take(6)
+            .map(|a| a.to_string_lossy())
+            .collect();
         let complaint = String::from_utf8_lossy(&output.stderr);
         bail!(
             "{name} {}: {}\n{}",

@@ -2,7 +2,7 @@
 //! scripts for `pgbench`. So the raw limit runs the same SQL with the same values, and nothing
 //! has to be kept in step by hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use anyhow::{Context, bail};
@@ -16,6 +16,8 @@ const MARK: &str = "cairn-bench-mark-";
 /// A line of Postgres' JSON log, as far as it matters here.
 #[derive(Deserialize)]
 struct LogLine {
+    #[serde(default)]
+    pid: i64,
     #[serde(default)]
     user: String,
     #[serde(default)]
@@ -79,13 +81,14 @@ impl Variables {
     }
 }
 
-/// The statements of each of `count` operations, in order.
+/// The statements of each of `count` operations, in order. Transactions that name no tenant are
+/// the service's own upkeep and belong to no operation.
 ///
 /// # Errors
 /// If the log cannot be read, or holds nothing for an operation.
 pub fn statements(log: &str, count: usize) -> anyhow::Result<Vec<Vec<Statement>>> {
     let mut operations: Vec<Vec<Statement>> = vec![Vec::new(); count];
-    let mut current = None;
+    let (mut current, mut of_tenant) = (None, BTreeSet::new());
     for line in log.lines() {
         let line: LogLine = serde_json::from_str(line).context("a line of Postgres' log")?;
         if let Some((_, rest)) = line.message.split_once(MARK) {
@@ -93,6 +96,7 @@ pub fn statements(log: &str, count: usize) -> anyhow::Result<Vec<Vec<Statement>>
         } else if line.user == ROLE
             && let Some(operation) = current.and_then(|index| operations.get_mut(index))
             && let Some(text) = statement_text(&line.message)
+            && is_of_tenant(&mut of_tenant, line.pid, text)
         {
             operation.push(Statement {
                 text: text.to_owned(),
@@ -104,6 +108,18 @@ pub fn statements(log: &str, count: usize) -> anyhow::Result<Vec<Vec<Statement>>
         bail!("operation {index} sent no statement");
     }
     Ok(operations)
+}
+
+/// Whether a statement stands in a transaction that names a tenant; its beginning says so.
+fn is_of_tenant(of_tenant: &mut BTreeSet<i64>, connection: i64, text: &str) -> bool {
+    if text.starts_with("BEGIN") {
+        if text.contains("app.tenant") {
+            of_tenant.insert(connection);
+        } else {
+            of_tenant.remove(&connection);
+        }
+    }
+    of_tenant.contains(&connection)
 }
 
 /// The text of a logged statement, sent in one message or prepared.
@@ -315,6 +331,10 @@ mod tests {
         r#"{"user":"postgres","message":"checkpoint starting"}"#,
         "\n",
         r#"{"user":"postgres","message":"statement: select 'cairn-bench-mark-1'"}"#,
+        "\n",
+        r#"{"pid":7,"user":"cairn_app","message":"statement: BEGIN; SET LOCAL statement_timeout = 5000"}"#,
+        "\n",
+        r#"{"pid":7,"user":"cairn_app","message":"execute sqlx_s_2: select system_upkeep()"}"#,
         "\n",
         r#"{"user":"cairn_app","message":"execute <unnamed>: select 1"}"#,
     );
