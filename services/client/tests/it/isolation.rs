@@ -119,8 +119,9 @@ fn what_nobody_was_signed_in_for_goes_to_the_first_account_alone() {
     machine
         .env
         .insert("CAIRN_API_KEY".to_owned(), KEY.to_owned());
-    double.script([Reply::Status(500, vec![], String::new())]);
-    machine.flush();
+    let busy = vec![("Retry-After", "3600")];
+    double.script([Reply::Status(503, busy, String::new())]);
+    assert_eq!(machine.flush().status.code(), Some(4));
     double.script([Reply::Accept]);
     machine.env.insert("CAIRN_API_KEY".to_owned(), other_key());
     assert_eq!(machine.flush().status.code(), Some(0));
