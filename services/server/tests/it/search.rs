@@ -252,7 +252,6 @@ async fn prompts_are_context_only() {
 #[case(json!({"query": "x", "colour": "red"}), "colour: ")]
 #[case(json!({"query": "x", "selectedIds": ["1"]}), "selectedIds: ")]
 #[case(json!({"query": "x", "mode": "fast"}), "mode: ")]
-#[case(json!([]), "arguments: ")]
 #[tokio::test]
 async fn arguments_are_refused_by_name(#[case] arguments: Value, #[case] begins: &str) {
     let app = TestApp::start().await;
@@ -268,6 +267,14 @@ async fn arguments_are_refused_by_name(#[case] arguments: Value, #[case] begins:
             .starts_with(begins),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_object_is_refused_as_such() {
+    let app = TestApp::start().await;
+    let refused = app.owner().await.mem_search(json!([])).await;
+    assert_eq!(refused.code(), "invalid_field");
+    assert_eq!(refused.json()["detail"], "must be an object");
 }
 
 #[tokio::test]
