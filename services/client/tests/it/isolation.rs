@@ -27,14 +27,17 @@ fn spool(machine: &Machine, double: &Double) {
     double.script([Reply::Accept]);
 }
 
-/// A flusher that still runs would answer for a flush by hand.
+/// A flusher that still runs would answer for a flush by hand, and so would the wait that it was
+/// asked for.
 fn wait_for_flusher(machine: &Machine) {
-    crate::support::wait_for("the flusher's note", || {
-        machine
-            .home()
-            .join(".local/state/cairn/delivery.json")
-            .exists()
-    });
+    let note = machine.home().join(".local/state/cairn/delivery.json");
+    let lock = machine.spool_dir().join("flush.lock");
+    let has_ended = || {
+        let lock = std::fs::File::open(&lock);
+        note.exists() && lock.is_ok_and(|lock| lock.try_lock().is_ok())
+    };
+    crate::support::wait_for("the flusher's end", has_ended);
+    std::fs::remove_file(&note).expect("the wait is over");
 }
 
 #[test]
