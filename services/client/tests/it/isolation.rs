@@ -31,12 +31,8 @@ fn spool(machine: &Machine, double: &Double) {
 /// asked for.
 fn wait_for_flusher(machine: &Machine) {
     let note = machine.home().join(".local/state/cairn/delivery.json");
-    let lock = machine.spool_dir().join("flush.lock");
-    let has_ended = || {
-        let lock = std::fs::File::open(&lock);
-        note.exists() && lock.is_ok_and(|lock| lock.try_lock().is_ok())
-    };
-    crate::support::wait_for("the flusher's end", has_ended);
+    crate::support::wait_for("the flusher's note", || note.exists());
+    machine.wait_for_flushers();
     std::fs::remove_file(&note).expect("the wait is over");
 }
 

@@ -34,9 +34,7 @@ impl Drop for Machine {
     /// anew for its log.
     fn drop(&mut self) {
         loop {
-            let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-            let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-            let flushers: Vec<(i32, bool)> = pids.filter_map(|pid| self.flusher(pid)).collect();
+            let flushers = self.flushers();
             if flushers.is_empty() {
                 return;
             }
@@ -75,6 +73,13 @@ impl Machine {
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.env.insert(name.to_owned(), value.to_owned());
         self
+    }
+
+    /// Processes that may be flushers of this machine, and whether they surely are.
+    fn flushers(&self) -> Vec<(i32, bool)> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter_map(|pid| self.flusher(pid)).collect()
     }
 
     /// Whether a process is a flusher of this machine, if it may be one.
@@ -161,6 +166,19 @@ impl Machine {
 
     /// The lines that wait.
     pub fn spooled(&self) -> Vec<Value> {
+        loop {
+            // A flusher renames a file while the folder is listed, or before the file is read:
+            // what looks empty, or cannot be read, is looked at again.
+            match (self.spooled_at_once(), self.spooled_at_once()) {
+                (Some(first), Some(second)) if first.is_empty() == second.is_empty() => {
+                    return second;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn spooled_at_once(&self) -> Option<Vec<Value>> {
         let mut paths: Vec<PathBuf> = match fs::read_dir(self.spool_dir()) {
             Ok(entries) => entries
                 .map(|entry| entry.expect("an entry").path())
@@ -170,14 +188,14 @@ impl Machine {
         paths.retain(|path| path.extension().is_some_and(|end| end == "ndjson"));
         // Segments are older than `open.ndjson`, and sort by time.
         paths.sort_by_key(|path| (path.ends_with("open.ndjson"), path.clone()));
-        let texts = paths
-            .iter()
-            .map(|path| fs::read_to_string(path).unwrap_or_default());
-        let texts: Vec<String> = texts.collect();
+        let texts = paths.iter().map(|path| fs::read_to_string(path).ok());
+        let texts: Vec<String> = texts.collect::<Option<_>>()?;
         let lines = texts.iter().flat_map(|text| text.lines());
-        lines
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect()
+        Some(
+            lines
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .collect(),
+        )
     }
 
     /// Puts bytes into the open spool file.
@@ -233,6 +251,11 @@ impl Machine {
     /// Waits until nothing is left in the spool.
     pub fn wait_until_sent(&self) {
         wait_for("an empty spool", || self.spooled().is_empty());
+    }
+
+    /// Waits until no flusher of this machine runs, or may be starting.
+    pub fn wait_for_flushers(&self) {
+        wait_for("the flusher's end", || self.flushers().is_empty());
     }
 }
 
