@@ -12,7 +12,7 @@ use crate::shim;
 
 /// Shared memory for a team's coding agents.
 #[derive(Debug, Parser)]
-#[command(name = "cairn", version, disable_help_subcommand = true)]
+#[command(name = "cairn", version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

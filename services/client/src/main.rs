@@ -31,7 +31,8 @@ fn main() -> ExitCode {
         .skip(1)
         .map(|arg| arg.to_string_lossy().into_owned())
         .collect();
-    if args.first().is_some_and(|command| command == "hook") {
+    let asks_for_help = args.iter().any(|arg| arg == "--help" || arg == "-h");
+    if args.first().is_some_and(|command| command == "hook") && !asks_for_help {
         // Whatever happens in a hook, the agent goes on: the status is always 0.
         drop(std::panic::catch_unwind(|| hooks::run(&args[1..])));
         return ExitCode::SUCCESS;

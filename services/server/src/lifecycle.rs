@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -139,25 +140,38 @@ async fn clean_search_index(store: Store) {
     }
 }
 
-/// Resolves at SIGTERM or SIGINT. A second signal ends the process at once.
-pub async fn signalled() {
-    next_signal().await;
-    tokio::spawn(async {
-        next_signal().await;
-        std::process::exit(1);
-    });
+/// SIGTERM and SIGINT, received from the moment this exists: a signal that comes while the service
+/// is still starting stops it in order too.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
 }
 
-async fn next_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let interrupt = signal(SignalKind::interrupt());
-    let terminate = signal(SignalKind::terminate());
-    let (Ok(mut interrupt), Ok(mut terminate)) = (interrupt, terminate) else {
-        tracing::error!("signals cannot be received; stop the process with SIGKILL");
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+impl Signals {
+    /// Starts receiving.
+    ///
+    /// # Errors
+    /// If the system lets nobody receive signals.
+    pub fn receive() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Resolves at the first signal. A second one ends the process at once.
+    pub async fn first(mut self) {
+        self.next().await;
+        tokio::spawn(async move {
+            self.next().await;
+            std::process::exit(1);
+        });
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }

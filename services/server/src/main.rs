@@ -1,5 +1,9 @@
 //! `cairn-server`: one executable, a subcommand a role.
 
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
 use anyhow::{Context, bail};
 use cairn_domain::scope::{Role, Scope};
 use cairn_server::app::{App, Clock};
@@ -40,7 +44,7 @@ enum Command {
     Admin(Admin),
 }
 
-#[derive(Subcommand)]
+#[derive(Clone, Subcommand)]
 enum Admin {
     /// Tenants.
     #[command(subcommand)]
@@ -53,7 +57,7 @@ enum Admin {
     Key(KeyCommand),
 }
 
-#[derive(Subcommand)]
+#[derive(Clone, Subcommand)]
 enum TenantCommand {
     /// Make a tenant and its owner; prints the owner's first key, once.
     Create {
@@ -65,7 +69,7 @@ enum TenantCommand {
     },
 }
 
-#[derive(Subcommand)]
+#[derive(Clone, Subcommand)]
 enum MemberCommand {
     /// Add a member; prints its first key, once.
     Add {
@@ -79,7 +83,7 @@ enum MemberCommand {
     },
 }
 
-#[derive(Subcommand)]
+#[derive(Clone, Subcommand)]
 enum KeyCommand {
     /// Make a key; prints it, once.
     Create {
@@ -115,12 +119,35 @@ fn parse_role(name: &str) -> Result<Role, String> {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> ExitCode {
     let command = Arguments::parse().command.unwrap_or(Command::Serve);
+    match run(command).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One line for a person; a fault of ours is in the log.
+            drop(writeln!(std::io::stderr(), "cairn-server: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Openapi => return print(&http::document().to_pretty_json()?),
         Command::Migrate => return migrate().await,
         Command::Serve | Command::CheckConfig | Command::Admin(_) => {}
+    }
+    let database_url = Config::load_database_url()?;
+    if let (Command::Admin(command), Some(url)) = (&command, &database_url) {
+        telemetry::start("warn");
+        let store = Store::connect(&StoreOptions {
+            url: url.reveal().to_owned(),
+            pool: 2,
+        })
+        .await?;
+        let done = run_admin(&store, &Clock::system(), command.clone()).await;
+        store.close().await;
+        return done;
     }
     let config = Config::load()?;
     telemetry::start(&config.log);
@@ -153,6 +180,7 @@ fn shared_continuations(redis_url: &Secret, keys: &Secret) -> anyhow::Result<Con
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
+    let signals = lifecycle::Signals::receive().context("receiving signals")?;
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("listening on {}: is another one running?", config.listen))?;
@@ -168,12 +196,14 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         .public_url
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
-    welcome(&url, first_key.as_deref(), postgres.is_some())?;
+    if let Stores::Embedded { data, .. } = &config.stores {
+        welcome(&url, &data_folder(data.as_ref())?, first_key.as_deref())?;
+    }
     tracing::info!(%address, "ready");
     let mut is_crash = false;
     let shutdown = async {
         tokio::select! {
-            () = lifecycle::signalled() => {}
+            () = signals.first() => {}
             () = ended(postgres.as_ref()) => is_crash = true,
         }
     };
@@ -195,6 +225,13 @@ async fn ended(postgres: Option<&EmbeddedPostgres>) {
     }
 }
 
+fn data_folder(set: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
+    match set {
+        Some(data) => Ok(data.clone()),
+        None => Ok(embedded_postgres::default_data()?),
+    }
+}
+
 /// Opens the stores that the settings name.
 async fn open(config: &Config) -> anyhow::Result<(Store, Continuations, Option<EmbeddedPostgres>)> {
     match &config.stores {
@@ -204,9 +241,7 @@ async fn open(config: &Config) -> anyhow::Result<(Store, Continuations, Option<E
             search_path,
         } => {
             let options = EmbeddedOptions {
-                data: data
-                    .clone()
-                    .map_or_else(embedded_postgres::default_data, Ok)?,
+                data: data_folder(data.as_ref())?,
                 programs: postgres.clone(),
                 search_path: search_path.clone(),
             };
@@ -248,9 +283,13 @@ async fn migrate() -> anyhow::Result<()> {
 
 async fn administer(config: &Config, command: Admin) -> anyhow::Result<()> {
     if let Stores::Embedded { data, .. } = &config.stores {
-        let data = data
-            .clone()
-            .map_or_else(embedded_postgres::default_data, Ok)?;
+        let data = data_folder(data.as_ref())?;
+        if !data.join("postgres").exists() {
+            bail!(
+                "no service has run on {} yet; CAIRN_DATA names another",
+                data.display()
+            );
+        }
         if let Some(url) = embedded_postgres::find_running(&data)? {
             let store = Store::connect(&StoreOptions { url, pool: 2 }).await?;
             return run_admin(&store, &Clock::system(), command).await;
@@ -301,11 +340,11 @@ async fn run_admin(store: &Store, clock: &Clock, command: Admin) -> anyhow::Resu
 }
 
 /// Says how to connect, once the service can be connected to.
-fn welcome(url: &str, first_key: Option<&str>, is_embedded: bool) -> anyhow::Result<()> {
-    if !is_embedded {
-        return Ok(());
-    }
-    let mut text = format!("Cairn listens on {url}\n");
+fn welcome(url: &str, data: &Path, first_key: Option<&str>) -> anyhow::Result<()> {
+    let mut text = format!(
+        "Cairn listens on {url} and keeps its data in {}; Ctrl-C stops it.\n",
+        data.display()
+    );
     if let Some(key) = first_key {
         text.push_str(&format!(
             "\nYour key, shown this once:\n  {key}\n\nConnect this machine:\n  echo {key} | cairn login --url {url} --key\n"
@@ -316,7 +355,6 @@ fn welcome(url: &str, first_key: Option<&str>, is_embedded: bool) -> anyhow::Res
 
 /// Writes a line to stdout, which is for people and pipes; the log goes to stderr.
 fn print(text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush().context("writing to stdout")

@@ -6,8 +6,9 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The protocol library warns of every mistake of a caller; those are answered, not logged.
-const QUIET: &str = "rmcp=error";
+/// The protocol library warns of every mistake of a caller; those are answered, not logged. What
+/// Postgres has to notice of a migration that is there already helps nobody.
+const QUIET: &str = "rmcp=error,sqlx::postgres::notice=warn";
 
 /// Starts logging to stderr at `level`, a filter like `info` or `cairn_server=debug`. A filter
 /// that cannot be read counts as `info`.
@@ -41,10 +42,13 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("info", "rmcp=error,info")]
+    #[case("info", "rmcp=error,info,sqlx::postgres::notice=warn")]
     #[case("rmcp=debug,warn", "rmcp=debug,warn")]
-    #[case("cairn_server=debug", "cairn_server=debug,rmcp=error")]
-    #[case("=,=", "rmcp=error,info")]
+    #[case(
+        "cairn_server=debug",
+        "cairn_server=debug,rmcp=error,sqlx::postgres::notice=warn"
+    )]
+    #[case("=,=", "rmcp=error,info,sqlx::postgres::notice=warn")]
     fn the_protocol_library_is_quiet_unless_asked(#[case] level: &str, #[case] whole: &str) {
         let mut parts: Vec<String> = filter(level)
             .to_string()

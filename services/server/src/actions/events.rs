@@ -10,7 +10,8 @@ use cairn_domain::scope::Scope;
 use cairn_store::StoreError;
 use cairn_store::events::{EventBatch, EventOutcome, EventStatus, PreparedEvent, Recorded};
 use cairn_wire::events::{
-    Batch, BatchAnswer, Check, CheckAnswer, CheckedItem, Item, ItemAnswer, ItemStatus, Surroundings,
+    Batch, BatchAnswer, Check, CheckAnswer, CheckedItem, Item, ItemAnswer, ItemStatus, ProjectName,
+    Surroundings,
 };
 use cairn_wire::reading::{Reader, whole};
 use cairn_wire::{Code, Problem};
@@ -20,7 +21,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::Failure;
-use super::projects::widest_reader;
+use super::projects::{place, widest_reader};
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -39,9 +40,10 @@ pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAns
     // Held to the end of the batch, so that one tenant takes no more than its part of the threads
     // and connections.
     let _turn = app.store.turn(caller.tenant).await?;
+    let here = current_project(app, caller).await?;
     let reading = tokio::task::spawn_blocking({
         let caller = caller.clone();
-        move || Reading::of(&caller, &json, arrived_at)
+        move || Reading::of(&caller, here.as_ref(), &json, arrived_at)
     });
     let read = reading.await.map_err(|e| Failure::fault(e.to_string()))??;
     let recorded = store(app, caller, &read.events, arrived_at).await?;
@@ -62,6 +64,27 @@ pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAns
     })
 }
 
+/// The project of a batch that names none: the header's, or the one the credential is limited to.
+async fn current_project(app: &App, caller: &Caller) -> Result<Option<ProjectName>, Failure> {
+    let key = match (&caller.current_project, &caller.project_limit) {
+        // A key in full, as clients send it, needs no looking up.
+        (Some(text), _) if text.contains(':') => Some(text.clone()),
+        (Some(text), _) => {
+            let mut tx = app.store.tenant(caller.tenant, "events.project").await?;
+            let place = place(&mut tx, caller, None).await?;
+            tx.commit().await?;
+            Some(
+                place
+                    .project
+                    .map_or_else(|| text.clone(), |project| project.key),
+            )
+        }
+        (None, Some(limit)) => Some(limit.key.clone()),
+        (None, None) => None,
+    };
+    Ok(key.map(|key| ProjectName { key, name: None }))
+}
+
 /// A batch as it was read: work of some time, for a thread that nobody waits for.
 struct Reading {
     /// For each item, why it is refused; none for one of `events`, in their order.
@@ -71,7 +94,12 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(caller: &Caller, json: &str, arrived_at: DateTime<Utc>) -> Result<Self, Failure> {
+    fn of(
+        caller: &Caller,
+        here: Option<&ProjectName>,
+        json: &str,
+        arrived_at: DateTime<Utc>,
+    ) -> Result<Self, Failure> {
         let mut reader = Reader::default();
         let batch: Batch = reader.read(json, "").map_err(Problem::from)?;
         if batch.items.len() > limits::BATCH_ITEMS {
@@ -85,7 +113,7 @@ impl Reading {
                 .sent_at
                 .filter(|at| at.timestamp() >= 0)
                 .unwrap_or(arrived_at),
-            project: batch.project.as_ref(),
+            project: batch.project.as_ref().or(here),
             machine: batch.machine.as_deref(),
         };
         let (mut items, mut events) = (Vec::new(), Vec::new());

@@ -205,6 +205,29 @@ async fn an_item_may_name_its_own_project_and_session() {
 }
 
 #[tokio::test]
+async fn a_batch_that_names_no_project_is_of_the_current_one() {
+    let app = TestApp::start().await;
+    let owner = app.owner().await;
+    owner.remember("named", "").await;
+    let send = |title: &str| json!({"items": [item("observation", json!({"title": title}))]});
+    owner.post("/v1/events", send("by key")).await.ok();
+    owner
+        .clone()
+        .in_project("alpha-app")
+        .post("/v1/events", send("by name"))
+        .await
+        .ok();
+    let limited = app.limited_to(PROJECT).await;
+    limited.post("/v1/events", send("by limit")).await.ok();
+    for id in ["1", "2", "3", "4"] {
+        let record = limited.get(&format!("/v1/observations/{id}")).await.ok();
+        assert_eq!(record["project"], PROJECT, "{record}");
+    }
+    let nowhere = owner.nowhere().post("/v1/events", send("nowhere")).await;
+    assert_eq!(nowhere.json()["items"][0]["code"], "project_required");
+}
+
+#[tokio::test]
 async fn unknown_fields_are_named_once_and_never_refused() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
