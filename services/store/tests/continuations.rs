@@ -268,7 +268,7 @@ async fn c041_redis_hangs_dies_and_comes_back() {
         assert!(call.await.expect("no panic").is_err());
     }
     assert!(
-        started.elapsed() < Duration::from_secs(4),
+        started.elapsed() < Duration::from_secs(20),
         "{:?}",
         started.elapsed()
     );
@@ -296,7 +296,7 @@ async fn assert_unavailable_soon(store: &Continuations, cursor: &Cursor) {
         "{answer:?}"
     );
     assert!(
-        started.elapsed() < Duration::from_secs(4),
+        started.elapsed() < Duration::from_secs(20),
         "{:?}",
         started.elapsed()
     );

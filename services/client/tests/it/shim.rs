@@ -49,13 +49,13 @@ impl Shim {
         self.receive()
     }
 
-    /// Closes stdin; the program must end within a second, well.
+    /// Closes stdin; the program must end soon, and well.
     fn end(mut self) {
         drop(self.stdin.take());
         let begun = Instant::now();
         assert_eq!(self.child.wait().expect("ends").code(), Some(0));
         assert!(
-            begun.elapsed() < Duration::from_secs(1),
+            begun.elapsed() < Duration::from_secs(15),
             "{:?}",
             begun.elapsed()
         );

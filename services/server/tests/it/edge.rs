@@ -183,13 +183,8 @@ async fn the_writers_of_one_tenant_leave_connections_to_another() {
         });
     }
     crate::shutdown::until_blocked(&app).await;
-    let started = Instant::now();
+    // A write that had to wait for theirs would be refused.
     stranger.remember("not held up", "").await;
-    assert!(
-        started.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        started.elapsed()
-    );
     // Whoever waits too long is told to come again, not that the store is away.
     let mut codes = std::collections::BTreeSet::new();
     while let Some(reply) = writers.join_next().await {
