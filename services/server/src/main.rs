@@ -342,7 +342,7 @@ async fn run_admin(store: &Store, clock: &Clock, command: Admin) -> anyhow::Resu
 /// Says how to connect, once the service can be connected to.
 fn welcome(url: &str, data: &Path, first_key: Option<&str>) -> anyhow::Result<()> {
     let mut text = format!(
-        "Cairn listens on {url} and keeps its data in {}; Ctrl-C stops it.\n",
+        "Cairn listens on {url}\nIts data is in {}; Ctrl-C stops it.\n",
         data.display()
     );
     if let Some(key) = first_key {
