@@ -6,7 +6,7 @@ use std::time::Duration;
 use cairn_domain::ids::TenantId;
 use cairn_domain::limits;
 use sqlx::postgres::PgPoolOptions;
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::{Connection, PgConnection, PgPool, Postgres, Transaction};
 
 use crate::migrate::{self, Newer, statement};
 use crate::turns::Turns;
@@ -42,6 +42,18 @@ async fn settle(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
         .map(|()| true)
 }
 
+/// Whether Postgres had ended the connection before anything was asked on it (SQLSTATE 57P01 to
+/// 57P03: shut down, crashed, not yet up).
+fn is_gone(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(refusal) => {
+            refusal.code().is_some_and(|code| code.starts_with("57P0"))
+        }
+        _ => false,
+    }
+}
+
 /// The way to the database. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
@@ -61,6 +73,7 @@ impl Store {
         let pool = PgPoolOptions::new()
             .max_connections(options.pool)
             .acquire_timeout(ACQUIRE_TIME)
+            .test_before_acquire(false)
             .after_release(|connection, _| Box::pin(settle(connection)))
             .connect_with(address)
             .await?;
@@ -99,7 +112,7 @@ impl Store {
             tenant.key(),
             limits::STATEMENT_TIME.as_millis()
         );
-        let tx = self.pool.begin_with(statement(begin)).await?;
+        let tx = self.begin(begin).await?;
         Ok(TenantTx { tx, tenant })
     }
 
@@ -113,8 +126,22 @@ impl Store {
             "BEGIN; SET LOCAL statement_timeout = {}",
             limits::STATEMENT_TIME.as_millis()
         );
-        let tx = self.pool.begin_with(statement(begin)).await?;
+        let tx = self.begin(begin).await?;
         Ok(SystemTx { tx })
+    }
+
+    /// Begins on a connection that is still one. To ask each before its use would cost a round
+    /// trip every time; to find out by the first statement costs one only after Postgres ended it,
+    /// and nothing has been done on it yet.
+    async fn begin(&self, begin: String) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        // Every idle connection may be gone at once.
+        for _ in 0..self.pool.options().get_max_connections() {
+            match self.pool.begin_with(statement(begin.clone())).await {
+                Err(error) if is_gone(&error) => {}
+                begun => return begun,
+            }
+        }
+        self.pool.begin_with(statement(begin)).await
     }
 
     /// Whether the database answers and has every migration of this version.

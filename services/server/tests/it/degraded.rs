@@ -93,3 +93,31 @@ async fn a_postgres_that_says_nothing_holds_a_request_for_ten_seconds_only() {
         assert!(started.elapsed().as_secs() < 60, "it never came back");
     }
 }
+
+#[tokio::test]
+async fn the_first_call_after_postgres_ended_its_connections_works() {
+    let app = TestApp::start().await;
+    let caller = app.owner().await;
+    // Several connections, so that more than one is found gone.
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let caller = caller.clone();
+        calls.spawn(async move { caller.get("/v1/context").await.status });
+    }
+    while let Some(status) = calls.join_next().await {
+        assert_eq!(status.expect("answered"), 200);
+    }
+    let ended: i64 = sqlx::query_scalar(
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity
+         where usename = 'cairn_app' and datname = current_database()",
+    )
+    .fetch_one(&mut app.db.admin().await)
+    .await
+    .expect("ended");
+    assert!(ended > 1, "{ended}");
+    let id = caller.remember("first after the end", "").await;
+    assert_eq!(
+        caller.get(&format!("/v1/observations/{id}")).await.status,
+        200
+    );
+}
