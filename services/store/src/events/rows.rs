@@ -6,6 +6,9 @@ use cairn_domain::observation::ObservationDraft;
 use cairn_domain::summary::SummaryDraft;
 use cairn_domain::text::ANALYSER;
 use serde_json::Value;
+use sqlx::Postgres;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
 
 use super::EventBatch;
 use super::face::Face;
@@ -119,8 +122,7 @@ impl TenantTx {
             return Ok(());
         }
         let own = || chosen.iter().map(|(_, own)| *own);
-        let common = Common::of(chosen.iter().map(|(placed, _)| *placed));
-        sqlx::query(
+        body_insert(
             "insert into observations (tenant_id, arrived_at, origin, number, event_id, agent_id,
                agent_type, branch, checkout, subtitle, narrative, facts, files_read,
                files_read_more, files_modified, files_modified_more, tool_uses)
@@ -136,16 +138,10 @@ impl TenantTx {
                u (number, event_id, agent_id, agent_type, branch, checkout, subtitle, narrative,
                   facts, files_read, files_read_more, files_modified, files_modified_more,
                   tool_uses)",
+            self.tenant.key(),
+            batch,
+            chosen.iter().map(|(placed, _)| *placed),
         )
-        .bind(self.tenant.key())
-        .bind(batch.arrived_at)
-        .bind(batch.origin.name())
-        .bind(common.numbers)
-        .bind(common.event_ids)
-        .bind(common.agent_ids)
-        .bind(common.agent_types)
-        .bind(common.branches)
-        .bind(common.checkouts)
         .bind(own().map(|o| o.subtitle.as_str()).collect::<Vec<_>>())
         .bind(own().map(|o| o.narrative.as_str()).collect::<Vec<_>>())
         .bind(own().map(|o| json_list(&o.facts)).collect::<Vec<_>>())
@@ -176,24 +172,17 @@ impl TenantTx {
             return Ok(());
         }
         let own = || chosen.iter().map(|(_, own)| *own);
-        let common = Common::of(chosen.iter().map(|(placed, _)| *placed));
-        sqlx::query(
+        body_insert(
             "insert into summaries (tenant_id, arrived_at, origin, number, event_id, agent_id,
                agent_type, branch, checkout, request, investigated, learned, completed,
                next_steps, notes)
              select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::text[], $7::text[],
                $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
                $14::text[], $15::text[]) u",
+            self.tenant.key(),
+            batch,
+            chosen.iter().map(|(placed, _)| *placed),
         )
-        .bind(self.tenant.key())
-        .bind(batch.arrived_at)
-        .bind(batch.origin.name())
-        .bind(common.numbers)
-        .bind(common.event_ids)
-        .bind(common.agent_ids)
-        .bind(common.agent_types)
-        .bind(common.branches)
-        .bind(common.checkouts)
         .bind(own().map(|s| s.request.as_str()).collect::<Vec<_>>())
         .bind(own().map(|s| s.investigated.as_str()).collect::<Vec<_>>())
         .bind(own().map(|s| s.learned.as_str()).collect::<Vec<_>>())
@@ -213,23 +202,16 @@ impl TenantTx {
         if chosen.is_empty() {
             return Ok(());
         }
-        let common = Common::of(chosen.iter().map(|(placed, _)| *placed));
         let in_session = chosen.iter().map(|(placed, _)| placed.item.session_number);
-        sqlx::query(
+        body_insert(
             "insert into prompts (tenant_id, arrived_at, origin, number, event_id, agent_id,
                agent_type, branch, checkout, text, session_number)
              select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::text[], $7::text[],
                $8::text[], $9::text[], $10::text[], $11::int[]) u",
+            self.tenant.key(),
+            batch,
+            chosen.iter().map(|(placed, _)| *placed),
         )
-        .bind(self.tenant.key())
-        .bind(batch.arrived_at)
-        .bind(batch.origin.name())
-        .bind(common.numbers)
-        .bind(common.event_ids)
-        .bind(common.agent_ids)
-        .bind(common.agent_types)
-        .bind(common.branches)
-        .bind(common.checkouts)
         .bind(chosen.iter().map(|(_, text)| *text).collect::<Vec<_>>())
         .bind(in_session.collect::<Vec<_>>())
         .execute(&mut *self.tx)
@@ -238,28 +220,30 @@ impl TenantTx {
     }
 }
 
-/// The columns that all bodies have.
-struct Common<'a> {
-    numbers: Vec<i64>,
-    event_ids: Vec<uuid::Uuid>,
-    agent_ids: Vec<Option<&'a str>>,
-    agent_types: Vec<Option<&'a str>>,
-    branches: Vec<Option<&'a str>>,
-    checkouts: Vec<Option<&'a str>>,
-}
-
-impl<'a> Common<'a> {
-    fn of(placed: impl Iterator<Item = Placed<'a>> + Clone) -> Self {
-        let drafts = || placed.clone().map(|placed| placed.draft);
-        Self {
-            numbers: placed.clone().map(|placed| placed.number()).collect(),
-            event_ids: drafts().map(|d| d.event_id).collect(),
-            agent_ids: drafts().map(|d| d.agent_id.as_deref()).collect(),
-            agent_types: drafts().map(|d| d.agent_type.as_deref()).collect(),
-            branches: drafts().map(|d| d.branch.as_deref()).collect(),
-            checkouts: drafts().map(|d| d.checkout.as_deref()).collect(),
-        }
-    }
+/// An insert of bodies with the columns that all of them have bound: `$1` to `$9` are the tenant,
+/// the arrival and the origin, then the lists of numbers, event ids, agent ids, agent types,
+/// branches and checkouts. A kind binds its own columns after them.
+fn body_insert<'a>(
+    sql: &'static str,
+    tenant: i32,
+    batch: &EventBatch<'a>,
+    placed: impl Iterator<Item = Placed<'a>> + Clone,
+) -> Query<'a, Postgres, PgArguments> {
+    let drafts = || placed.clone().map(|placed| placed.draft);
+    sqlx::query(sql)
+        .bind(tenant)
+        .bind(batch.arrived_at)
+        .bind(batch.origin.name())
+        .bind(placed.clone().map(|p| p.number()).collect::<Vec<_>>())
+        .bind(drafts().map(|d| d.event_id).collect::<Vec<_>>())
+        .bind(drafts().map(|d| d.agent_id.as_deref()).collect::<Vec<_>>())
+        .bind(
+            drafts()
+                .map(|d| d.agent_type.as_deref())
+                .collect::<Vec<_>>(),
+        )
+        .bind(drafts().map(|d| d.branch.as_deref()).collect::<Vec<_>>())
+        .bind(drafts().map(|d| d.checkout.as_deref()).collect::<Vec<_>>())
 }
 
 fn chosen<'a, T: ?Sized>(
