@@ -244,7 +244,15 @@ pub fn prune(folder: &Path, prefix: &str, life: Duration) {
 
 /// A lock file, locked. The lock ends with the value, or with the process.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
+pub struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a program that another thread is starting holds the same open
+        // file for a moment, between fork and exec, and the lock with it.
+        let _ = self.0.unlock();
+    }
+}
 
 /// Locks a file, waiting at most `patience`; `None` if somebody else holds it longer.
 ///
@@ -288,6 +296,19 @@ mod tests {
             assert_eq!(read(name, Links::Follow), None, "{name}");
         }
         assert!(read_text(&at("file"), 6, Links::Follow).is_err());
+    }
+
+    #[test]
+    fn a_lock_ends_although_a_child_still_shares_the_file() {
+        let folder = TempDir::new().expect("a folder");
+        let path = folder.path().join("lock");
+        let take = || lock(&path, Duration::ZERO).expect("a lock file");
+        let held = take().expect("free");
+        let shared = held.0.try_clone().expect("shared as by a fork");
+        assert!(take().is_none());
+        drop(held);
+        assert!(take().is_some());
+        drop(shared);
     }
 
     #[test]

@@ -10,7 +10,6 @@ mod keys;
 mod process;
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,7 +17,7 @@ use sqlx::{Connection as _, Executor as _, PgConnection};
 
 pub use keys::load_or_create_keys;
 
-use cluster::Folders;
+use cluster::{DataLock, Folders};
 use process::{Postgres, Runner};
 
 /// The database inside the private Postgres.
@@ -121,7 +120,7 @@ pub struct EmbeddedPostgres {
     /// The socket's folder as it stands in addresses.
     socket: String,
     /// Held, so that no other server uses the folder.
-    _lock: File,
+    _lock: DataLock,
 }
 
 impl EmbeddedPostgres {

@@ -63,8 +63,8 @@ impl Folders {
         Ok(folders)
     }
 
-    /// Keeps other servers away from the folder until the file is closed.
-    pub(super) fn lock(&self) -> Result<File, EmbeddedError> {
+    /// Keeps other servers away from the folder until the value is dropped.
+    pub(super) fn lock(&self) -> Result<DataLock, EmbeddedError> {
         let path = self.data.join("lock");
         let file = OpenOptions::new()
             .create(true)
@@ -73,7 +73,7 @@ impl Folders {
             .open(&path)
             .map_err(EmbeddedError::io("cannot open", &path))?;
         match file.try_lock() {
-            Ok(()) => Ok(file),
+            Ok(()) => Ok(DataLock(file)),
             Err(TryLockError::WouldBlock) => Err(EmbeddedError::InUse(self.data.clone())),
             Err(TryLockError::Error(error)) => Err(EmbeddedError::io("cannot lock", &path)(error)),
         }
@@ -135,6 +135,17 @@ impl Folders {
             )));
         }
         owner.map_or(Ok(()), |owner| owner.take(&self.socket))
+    }
+}
+
+/// The lock of a data folder. It ends with the value, or with the process.
+pub(super) struct DataLock(File);
+
+impl Drop for DataLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a program that is being started elsewhere in this process holds
+        // the same open file for a moment, between fork and exec, and the lock with it.
+        let _ = self.0.unlock();
     }
 }
 
@@ -311,6 +322,18 @@ mod tests {
             "{one:?}"
         );
         assert_ne!(one, two);
+    }
+
+    #[test]
+    fn a_lock_ends_although_a_child_still_shares_the_file() {
+        let data = tempfile::TempDir::new().expect("a folder");
+        let folders = Folders::of(data.path()).expect("folders");
+        let lock = folders.lock().expect("locked");
+        let shared = lock.0.try_clone().expect("shared as by a fork");
+        assert!(matches!(folders.lock(), Err(EmbeddedError::InUse(_))));
+        drop(lock);
+        assert!(folders.lock().is_ok());
+        drop(shared);
     }
 
     #[test]
