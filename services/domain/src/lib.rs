@@ -14,8 +14,10 @@ mod rejection;
 pub use rejection::Rejection;
 
 pub mod bounds;
+pub mod duration;
 pub mod json_text;
 pub mod plain;
+pub mod template;
 
 pub mod event;
 pub mod hlc;

@@ -46,6 +46,21 @@ pub const WORK_KEY_UNITS: usize = 100;
 /// The compact JSON of one work entry's fields.
 pub const WORK_FIELDS_UNITS: usize = 2_000;
 
+/// Minutes that a claim lasts, by default.
+pub const LEASE_MINUTES: u32 = 60;
+/// Minutes that a claim may last: a day.
+pub const MAX_LEASE_MINUTES: u32 = 1_440;
+/// The open lines in the answer of a write, and what stands beside the index at session start.
+pub const WORK_ANSWER_UNITS: usize = 3_000;
+/// The lines of one answer of `work_state_read`.
+pub const WORK_READ_UNITS: usize = 16_000;
+/// Items of work lists that one read takes from the store: more than any answer has room for.
+pub const WORK_ITEMS: u32 = 600;
+/// Entries in one page of a project's work history.
+pub const HISTORY_ENTRIES: u32 = 200;
+/// Units that work state keeps at session start, whatever else is printed.
+pub const LEAST_WORK_UNITS: usize = 800;
+
 /// A search query, in units.
 pub const QUERY_UNITS: usize = 500;
 /// A search query, in bytes.
@@ -103,8 +118,24 @@ pub const CURSOR_KEYS: usize = 3;
 pub const CONTEXT_OBSERVATIONS: u32 = 50;
 /// Summaries in a context, by default.
 pub const CONTEXT_SUMMARIES: u32 = 10;
+/// Observations that a context may be asked for.
+pub const MAX_CONTEXT_OBSERVATIONS: u32 = 500;
+/// Summaries that a context may be asked for.
+pub const MAX_CONTEXT_SUMMARIES: u32 = 100;
+/// Rows in full that a context may be asked for.
+pub const MAX_CONTEXT_FULL: u32 = 50;
 /// Units a session-start hook may print in all: the host's limit, beyond which it shows a stub.
 pub const CONTEXT_UNITS: usize = 10_000;
+/// The least that a session start can be asked to keep to: title, one row and work state fit.
+pub const LEAST_CONTEXT_UNITS: usize = 4_000;
+/// The most; a host with a wider limit has not been met.
+pub const MOST_CONTEXT_UNITS: usize = 100_000;
+/// Hundredths of the limit that all parts but the index share.
+pub const CONTEXT_SHARE: usize = 30;
+/// The overview of a project.
+pub const OVERVIEW_UNITS: usize = 8_000;
+/// Newest observations of a project among which those of a folder are looked for.
+pub const FOLDER_CANDIDATES: u32 = 5_000;
 
 /// Characters of one term of the search index; a longer one is not indexed.
 pub const TERM_CHARS: usize = 120;

@@ -60,6 +60,16 @@ impl Zone {
         at.with_timezone(&self.0)
     }
 
+    /// An instant as the title of a context tells it: `2026-10-12 3:45pm GMT+8`.
+    #[must_use]
+    pub fn now(self, at: DateTime<Utc>) -> String {
+        format!(
+            "{} {}",
+            self.clock(at).format("%Y-%m-%d %-I:%M%P"),
+            self.word(at)
+        )
+    }
+
     /// The word for the zone at an instant: `UTC`, `EST`, `GMT`, `GMT+8`, `GMT-3:30`.
     #[must_use]
     pub fn word(self, at: DateTime<Utc>) -> String {

@@ -1,7 +1,4 @@
-//! Work state: append-only to-do lists and tracked state of a project (contract 5).
-//!
-//! Here stands what one appended entry may be. Entries are never changed; what a list says is
-//! folded from them by (hlc, event id).
+//! What one appended entry may be: within its limits, or refused.
 
 use serde_json::{Map, Value};
 
@@ -10,6 +7,49 @@ use crate::bounds::{clean, units};
 use crate::hlc::Hlc;
 use crate::limits;
 use crate::wrapper_tags::strip;
+
+/// What a write does beside writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Claims the task for so many minutes.
+    Claim {
+        /// The length of the lease.
+        minutes: u32,
+    },
+    /// Gives the task back.
+    Release,
+}
+
+impl Action {
+    /// Reads an action and the length of its lease; `None` for a plain write.
+    ///
+    /// # Errors
+    /// `invalid_field` naming the field and what is allowed.
+    pub fn parse(name: Option<&str>, minutes: Option<u32>) -> Result<Option<Self>, Rejection> {
+        let range = 1..=limits::MAX_LEASE_MINUTES;
+        if minutes.is_some_and(|minutes| !range.contains(&minutes)) {
+            let allowed = format!("1 to {} minutes", limits::MAX_LEASE_MINUTES);
+            return Err(Rejection::invalid_field("/lease_minutes", allowed));
+        }
+        match name.map(str::trim).filter(|name| !name.is_empty()) {
+            None => Ok(None),
+            Some("claim") => Ok(Some(Self::Claim {
+                minutes: minutes.unwrap_or(limits::LEASE_MINUTES),
+            })),
+            Some("release") => Ok(Some(Self::Release)),
+            Some(_) => Err(Rejection::invalid_field("/action", "claim or release")),
+        }
+    }
+
+    /// The word on the wire and in rows.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claim { .. } => "claim",
+            Self::Release => "release",
+        }
+    }
+}
 
 /// An entry as it is about to be appended: within its limits.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +62,8 @@ pub struct WorkEntryDraft {
     pub task: Option<String>,
     /// The highest moment its writer had seen.
     pub after: Option<Hlc>,
+    /// What it does beside writing; nothing if it waited in a spool.
+    pub action: Option<Action>,
 }
 
 impl WorkEntryDraft {
@@ -61,7 +103,20 @@ impl WorkEntryDraft {
             fields: text,
             task,
             after,
+            action: None,
         })
+    }
+
+    /// The same entry with what it does beside writing.
+    ///
+    /// # Errors
+    /// `invalid_field` if the action needs a task and there is none.
+    pub fn with_action(self, action: Option<Action>) -> Result<Self, Rejection> {
+        if action.is_some() && self.task.is_none() {
+            let detail = "required to claim or release";
+            return Err(Rejection::invalid_field("/fields/task", detail));
+        }
+        Ok(Self { action, ..self })
     }
 }
 
