@@ -45,7 +45,9 @@ impl Size {
         Self { ascii, others }
     }
 
-    const fn ascii(count: usize) -> Self {
+    /// The size of so many ASCII characters.
+    #[must_use]
+    pub const fn ascii(count: usize) -> Self {
         Self {
             ascii: count,
             others: 0,

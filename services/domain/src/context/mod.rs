@@ -3,15 +3,42 @@
 //! Rows come in already chosen and readable; the text comes out. Nothing here selects, caches or
 //! knows the hour: the instant and the reader's zone are arguments.
 
+mod budget;
+mod overview;
 mod render;
 mod rows;
+mod table;
 mod tokens;
 mod zone;
 
-pub use render::{render, render_body, render_title};
-pub use rows::{ContextObservation, ContextRows, ContextSummary};
+pub use budget::{Budget, render_index};
+pub use overview::render_overview;
+pub use rows::{ContextObservation, ContextRows, ContextSummary, ContextTotals, TableRow};
+pub use table::render_table;
 pub use tokens::Stats;
 pub use zone::Zone;
+
+/// What of an observation a row in full shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FullField {
+    /// Its narrative.
+    #[default]
+    Narrative,
+    /// Its facts, one a line.
+    Facts,
+}
+
+impl FullField {
+    /// The field of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "narrative" => Some(Self::Narrative),
+            "facts" => Some(Self::Facts),
+            _ => None,
+        }
+    }
+}
 
 /// What a context shows beside titles. Settings of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +55,10 @@ pub struct Options {
     pub show_last_summary: bool,
     /// The author of each row.
     pub show_author: bool,
+    /// The newest rows that are shown in full.
+    pub full_count: u32,
+    /// What they show.
+    pub full_field: FullField,
 }
 
 impl Default for Options {
@@ -39,6 +70,8 @@ impl Default for Options {
             show_savings_amount: false,
             show_last_summary: true,
             show_author: false,
+            full_count: 0,
+            full_field: FullField::Narrative,
         }
     }
 }

@@ -81,17 +81,14 @@ fn golden() -> ContextRows {
     ContextRows {
         observations: observations.collect(),
         summaries: vec![last],
+        last_reply: None,
     }
 }
 
 fn rendered(rows: &ContextRows, options: Options, zone: &str) -> String {
-    render(
-        "my-app",
-        rows,
-        options,
-        at("2026-10-12T07:45:00Z"),
-        Zone::named(zone),
-    )
+    let zone = Zone::named(zone);
+    let index = render_plan("my-app", rows, options, zone, Plan::all(rows));
+    index.fill(at("2026-10-12T07:45:00Z"), zone)
 }
 
 /// The days of a context: what stands between the stats and the footer.
@@ -156,7 +153,7 @@ fn c005_days_are_the_readers(#[case] zone: &str, #[case] shown: &str) {
     );
     let rows = ContextRows {
         observations: vec![late],
-        summaries: Vec::new(),
+        ..ContextRows::default()
     };
     assert_eq!(days(&rows, zone), shown);
 }
@@ -169,7 +166,7 @@ fn c005_the_clock_jumps_with_the_reader() {
             found(1, "2026-11-01T05:30:00Z"),
             found(2, "2026-11-01T06:30:00Z"),
         ],
-        summaries: Vec::new(),
+        ..ContextRows::default()
     };
     let shown = days(&rows, "America/New_York");
     assert_eq!(shown, "### Nov 1, 2026\n1 1:30a ○ found\n2 1:30a ○ found");
@@ -190,6 +187,7 @@ fn rows_of_one_minute_share_its_time_within_a_day_and_a_session() {
             summary(1, "2026-10-10T09:00:00Z", "2026-10-11T07:45:10Z", ""),
             summary(2, "2026-10-11T07:45:40Z", "2026-10-11T07:00:00Z", "newest"),
         ],
+        last_reply: None,
     };
     insta::assert_snapshot!(days(&rows, "UTC"), @r#"
     ### Oct 10, 2026
@@ -226,7 +224,7 @@ fn a_context_without_stats_or_savings_ends_with_its_rows() {
     free.work_tokens = 0;
     let rows = ContextRows {
         observations: vec![free],
-        summaries: Vec::new(),
+        ..ContextRows::default()
     };
     let options = Options {
         show_savings_percent: false,
@@ -281,6 +279,7 @@ fn c004_titles_and_fields_cannot_break_out() {
             ),
         ],
         summaries: vec![last],
+        last_reply: None,
     };
     insta::assert_snapshot!(days(&rows, "UTC"), @r#"
     ### Oct 10, 2026
@@ -294,11 +293,43 @@ fn c004_titles_and_fields_cannot_break_out() {
 }
 
 #[test]
-fn only_the_title_knows_the_hour() {
-    let body = render_body(&golden(), Options::default(), Zone::named("Asia/Shanghai"));
-    let whole = rendered(&golden(), Options::default(), "Asia/Shanghai");
-    assert_eq!(
-        whole.split_once('\n').map(|(_, rest)| rest),
-        Some(body.as_str())
+fn the_newest_rows_show_their_narrative_or_their_facts() {
+    let mut rows = golden();
+    let newest = &mut rows.observations[3];
+    newest.narrative = Some("验证不再阻塞请求线程\n# 二".to_owned());
+    newest.facts = Some(vec!["签发仍是同步".to_owned(), "a\nb".to_owned()]);
+    let shown = |full_field| {
+        let options = Options {
+            full_count: 1,
+            full_field,
+            ..Options::default()
+        };
+        let text = rendered(&rows, options, "UTC");
+        let from = text.find("3 9:45a").expect("the row before");
+        let to = text.find("S1 ").expect("the session after");
+        text[from..to].to_owned()
+    };
+    insta::assert_snapshot!(shown(FullField::Narrative), @r"
+    3 9:45a ○ Worker 端口按 uid 取模计算
+    **4** 10:45a ✓ **JWT 验证改为异步**
+    验证不再阻塞请求线程
+        # 二
+    ");
+    insta::assert_snapshot!(shown(FullField::Facts), @r"
+    3 9:45a ○ Worker 端口按 uid 取模计算
+    **4** 10:45a ✓ **JWT 验证改为异步**
+    签发仍是同步
+        a b
+    ");
+}
+
+#[test]
+fn the_last_reply_stands_before_the_footer() {
+    let mut rows = golden();
+    rows.last_reply = Some("Released.\n---".to_owned());
+    let text = rendered(&rows, Options::default(), "UTC");
+    assert!(
+        text.contains("测试\n\n---\n\n**Previously**\n\nA: Released.\n    ---\n\nAccess 7k"),
+        "{text}"
     );
 }

@@ -50,4 +50,26 @@ pub struct ContextRows {
     pub observations: Vec<ContextObservation>,
     /// The newest summaries the reader may read.
     pub summaries: Vec<ContextSummary>,
+    /// What the agent said last in the reader's own previous session, if it is asked for.
+    pub last_reply: Option<String>,
+}
+
+/// What a project's memory comes to, for the overview.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContextTotals {
+    /// Observations that the reader may read.
+    pub observations: u64,
+    /// Sessions that they come from.
+    pub sessions: u64,
+    /// Tokens to read them all.
+    pub read_tokens: u64,
+}
+
+/// A row of the table by file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRow {
+    /// The observation.
+    pub observation: ContextObservation,
+    /// The file it is listed under: the first one it changed, else read.
+    pub file: Option<String>,
 }

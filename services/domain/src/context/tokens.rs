@@ -17,7 +17,7 @@ pub struct Stats {
 impl Stats {
     /// The figures of these observations.
     #[must_use]
-    pub fn of(observations: &[ContextObservation]) -> Self {
+    pub fn of(observations: &[&ContextObservation]) -> Self {
         Self {
             observations: observations.len(),
             read: observations.iter().map(|o| u64::from(o.read_tokens)).sum(),
@@ -60,12 +60,12 @@ impl Stats {
 }
 
 /// A quotient rounded half up.
-const fn rounded(dividend: u64, divisor: u64) -> u64 {
+pub(super) const fn rounded(dividend: u64, divisor: u64) -> u64 {
     (2 * dividend + divisor) / (2 * divisor)
 }
 
 /// A number with a comma before every three digits.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {

@@ -1,0 +1,147 @@
+//! Rows grouped by day and file, as a table: for notes that stand in a folder (contract 6.7).
+
+use chrono::NaiveDate;
+
+use super::{TableRow, Zone};
+use crate::plain::one_line;
+
+/// The head of each table.
+const COLUMNS: &str = "| ID | Time | T | Title | Read |\n|---|---|---|---|---|\n";
+/// The group of rows that name no file.
+const NO_FILE: &str = "General";
+/// Stands for the time of the row above.
+const SAME: &str = "\u{2033}";
+
+/// Renders the table of a project, newest first. Groups stand in order of first appearance.
+#[must_use]
+pub fn render_table(project: &str, folder: Option<&str>, rows: &[TableRow], zone: Zone) -> String {
+    let mut rows: Vec<&TableRow> = rows.iter().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse((row.observation.at, row.observation.number)));
+    let folder = folder.map(|folder| format!(" {}", one_line(folder)));
+    let mut text = format!(
+        "# [{}]{} by file\n",
+        one_line(project),
+        folder.unwrap_or_default()
+    );
+    if rows.is_empty() {
+        text.push_str("\nNothing remembered here yet.");
+        return text;
+    }
+    for (day, rows) in grouped(rows, |row| zone.clock(row.observation.at).date_naive()) {
+        push_day(day, rows, zone, &mut text);
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn push_day(day: NaiveDate, rows: Vec<&TableRow>, zone: Zone, text: &mut String) {
+    text.push_str(&format!("\n### {}\n", day.format("%b %-d, %Y")));
+    for (file, rows) in grouped(rows, |row| row.file.as_deref()) {
+        let file = file.map_or_else(|| NO_FILE.to_owned(), one_line);
+        text.push_str(&format!("\n**{file}**\n{COLUMNS}"));
+        let mut above = None;
+        for row in rows {
+            let minute = row.observation.at.timestamp().div_euclid(60);
+            let same = above.replace(minute) == Some(minute);
+            let clock = zone.clock(row.observation.at);
+            let time = match same {
+                true => SAME.to_owned(),
+                false => clock.format("%-I:%M %p").to_string(),
+            };
+            push_row(row, &time, text);
+        }
+    }
+}
+
+fn push_row(row: &TableRow, time: &str, text: &mut String) {
+    let observation = &row.observation;
+    let title = one_line(&observation.title).replace('|', "\\|");
+    let title = if title.is_empty() { "Untitled" } else { &title };
+    text.push_str(&format!(
+        "| #{} | {time} | {} | {title} | ~{} |\n",
+        observation.number,
+        observation.kind.symbol(),
+        observation.read_tokens
+    ));
+}
+
+/// Items by a key of theirs, keys in order of first appearance.
+fn grouped<'a, K: PartialEq>(
+    rows: Vec<&'a TableRow>,
+    key: impl Fn(&'a TableRow) -> K,
+) -> Vec<(K, Vec<&'a TableRow>)> {
+    let mut groups: Vec<(K, Vec<&TableRow>)> = Vec::new();
+    for row in rows {
+        let wanted = key(row);
+        match groups.iter_mut().find(|(key, _)| *key == wanted) {
+            Some((_, group)) => group.push(row),
+            None => groups.push((wanted, vec![row])),
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ContextObservation;
+    use super::*;
+    use crate::observation::ObservationType;
+
+    fn row(number: i64, at: &str, title: &str, file: Option<&str>) -> TableRow {
+        TableRow {
+            observation: ContextObservation {
+                number,
+                at: at.parse().expect("a time"),
+                kind: ObservationType::Bugfix,
+                title: title.to_owned(),
+                narrative: None,
+                facts: None,
+                read_tokens: 14,
+                work_tokens: 0,
+                author: "lin".to_owned(),
+            },
+            file: file.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn rows_stand_by_day_and_file() {
+        let rows = [
+            row(1, "2026-10-09T08:00:00Z", "older", None),
+            row(2, "2026-10-10T08:44:00Z", "a | b", Some("src/db/pool.ts")),
+            row(3, "2026-10-10T08:45:00Z", "", Some("src/db/pool.ts")),
+            row(
+                4,
+                "2026-10-10T08:45:30Z",
+                "same minute",
+                Some("src/db/pool.ts"),
+            ),
+            row(5, "2026-10-10T08:45:40Z", "elsewhere", Some("README.md")),
+        ];
+        let text = render_table("my-app", Some("src"), &rows, Zone::named("Asia/Shanghai"));
+        insta::assert_snapshot!(text, @r"
+        # [my-app] src by file
+
+        ### Oct 10, 2026
+
+        **README.md**
+        | ID | Time | T | Title | Read |
+        |---|---|---|---|---|
+        | #5 | 4:45 PM | ● | elsewhere | ~14 |
+
+        **src/db/pool.ts**
+        | ID | Time | T | Title | Read |
+        |---|---|---|---|---|
+        | #4 | 4:45 PM | ● | same minute | ~14 |
+        | #3 | ″ | ● | Untitled | ~14 |
+        | #2 | 4:44 PM | ● | a \| b | ~14 |
+
+        ### Oct 9, 2026
+
+        **General**
+        | ID | Time | T | Title | Read |
+        |---|---|---|---|---|
+        | #1 | 4:00 PM | ● | older | ~14 |
+        ");
+    }
+}
