@@ -1,6 +1,7 @@
 //! `StoreError`: what the store may answer instead of rows, and the one place where an SQLSTATE
 //! gets its meaning.
 
+use cairn_domain::work_state::Held;
 use sqlx::error::DatabaseError;
 
 /// Why a call of the store failed.
@@ -19,6 +20,9 @@ pub enum StoreError {
     /// transaction, begun anew, may work at once.
     #[error("lost a race with another transaction")]
     Raced,
+    /// Somebody else holds the task. Nothing was written.
+    #[error("the task is held by {}", .0.holder)]
+    Claimed(Held),
     /// A rule of uniqueness forbids the write; the text names the rule.
     #[error("conflict with {0}")]
     Conflict(String),

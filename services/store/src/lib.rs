@@ -24,6 +24,7 @@ mod system_tx;
 pub use system_tx::{Credential, FirstKey, SystemTx};
 
 pub mod context;
+pub mod context_cache;
 pub mod credentials;
 pub mod events;
 pub mod jobs;
@@ -33,6 +34,7 @@ pub mod records;
 mod search;
 mod tenants;
 mod timeline;
+pub mod work_state;
 
 pub mod continuations;
 pub mod cursor_keys;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_domain::ids::TenantId;
+use cairn_domain::ids::{ProjectId, TenantId};
 use cairn_domain::limits;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Connection, PgConnection, PgPool, Postgres, Transaction};
 
+use crate::context::ContextRevision;
 use crate::migrate::{self, Newer, statement};
 use crate::turns::Turns;
 use crate::{StoreError, SystemTx, TenantTx, Turn};
@@ -128,6 +129,33 @@ impl Store {
         );
         let tx = self.begin(begin).await?;
         Ok(SystemTx { tx })
+    }
+
+    /// At what revision the contexts of projects stand, in the order asked, each in its tenant;
+    /// `None` for a project that is merged or gone. One statement for all who ask at once.
+    ///
+    /// # Errors
+    /// `Unavailable` or `Timeout` if the database does not answer.
+    pub async fn context_revisions(
+        &self,
+        wanted: &[(TenantId, ProjectId)],
+    ) -> Result<Vec<Option<ContextRevision>>, StoreError> {
+        let tenants: Vec<i32> = wanted.iter().map(|(tenant, _)| tenant.key()).collect();
+        let projects: Vec<i32> = wanted.iter().map(|(_, project)| project.key).collect();
+        let ask = sqlx::query_as(
+            "select context_revision, settings_revision
+             from system_context_revisions($1, $2) order by nth",
+        );
+        let asked = ask.bind(tenants).bind(projects).fetch_all(&self.pool);
+        // Without a transaction no limit of a statement applies.
+        let rows = tokio::time::timeout(limits::STATEMENT_TIME, asked).await;
+        let rows: Vec<(Option<i64>, Option<i64>)> =
+            rows.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+        let read = |(project, settings): (Option<i64>, Option<i64>)| {
+            let (project, settings) = project.zip(settings)?;
+            Some(ContextRevision { project, settings })
+        };
+        Ok(rows.into_iter().map(read).collect())
     }
 
     /// Begins on a connection that is still one. To ask each before its use would cost a round

@@ -8,6 +8,7 @@
 //! | `find_tenant` | the `admin` commands, which name a tenant |
 //! | `has_credential` | the start of the embedded form, to see whether it is the first |
 //! | `clean_search_index` | the server's maintenance, every few seconds |
+//! | `context_revisions` | [`Store::context_revisions`], for contexts that are kept |
 //!
 //! Each row carries its tenant; from there on it is `TenantTx`.
 
@@ -18,6 +19,8 @@ use chrono::{DateTime, Utc};
 use sqlx::{FromRow, Postgres, Transaction};
 use uuid::Uuid;
 
+#[cfg(doc)]
+use crate::Store;
 use crate::StoreError;
 
 /// A transaction that sees no tenant's rows, only what the listed calls answer.

@@ -7,12 +7,14 @@ use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::ids::{PrincipalId, ProjectId};
 use cairn_domain::observation::{Concept, ObservationType};
 use cairn_store::context::ContextPick;
+use cairn_store::records::Deleted;
 use cairn_store::test_util::{TestDb, Twin};
 use support::*;
 
 const FEW: ContextPick = ContextPick {
     observations: 3,
     summaries: 2,
+    full: 0,
     types: Vec::new(),
     concepts: Vec::new(),
     main_agent_only: true,
@@ -211,7 +213,189 @@ async fn context(
     for name in names {
         projects.push(tx.find_projects(name).await.expect("find")[0].project.id);
     }
-    tx.context(&projects, &reader(who), pick)
+    let Some(project) = projects.first().copied() else {
+        return ContextRows::default();
+    };
+    let read = tx.context(project, &projects, &reader(who), pick).await;
+    read.expect("context").0
+}
+
+#[tokio::test]
+async fn only_the_newest_come_with_their_texts() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let events: Vec<_> = (0..3).map(|n| at(n, observation("x"))).collect();
+    record(&db.store, &twin, twin.owner, &events).await;
+    let pick = ContextPick { full: 2, ..FEW };
+    let rows = context(&db, &twin, twin.owner, &["my-app"], &pick).await;
+    let texts: Vec<_> = rows
+        .observations
+        .iter()
+        .map(|row| (row.narrative.is_some(), row.facts.as_ref().map(Vec::len)))
+        .collect();
+    assert_eq!(texts, [(true, Some(2)), (true, Some(2)), (false, None)]);
+}
+
+#[tokio::test]
+async fn each_write_that_shows_raises_its_projects_revision_and_no_others() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    record(
+        &db.store,
+        &twin,
+        twin.owner,
+        &[observation("x"), in_project("other", observation("x"))],
+    )
+    .await;
+    let (mine, other) = (
+        project_id(&db, "my-app").await,
+        project_id(&db, "other").await,
+    );
+    let stands = async || {
+        let wanted = [(twin.tenant, mine), (twin.tenant, other)];
+        let revisions = db.store.context_revisions(&wanted).await.expect("answered");
+        let raised = |at: usize| revisions[at].expect("a revision").project;
+        (raised(0), raised(1))
+    };
+    assert_eq!(stands().await, (1, 1));
+    for shown in [
+        summary("x"),
+        private(observation("x")),
+        entry("l", 1, serde_json::json!({"n": 1})),
+    ] {
+        let before = stands().await;
+        record(&db.store, &twin, twin.owner, &[shown]).await;
+        assert_eq!(stands().await, (before.0 + 1, before.1));
+    }
+    let before = stands().await;
+    let unseen = [prompt("x"), tool_use("x"), turn_end("x"), session_end()];
+    record(&db.store, &twin, twin.owner, &unseen).await;
+    assert_eq!(stands().await, before);
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let deleted = tx
+        .delete_record(ids(&["1"])[0], &reader(twin.owner), false, minute(1))
+        .await;
+    assert_eq!(deleted.expect("answered"), Deleted::Done);
+    tx.commit().await.expect("commit");
+    assert_eq!(stands().await, (before.0 + 1, before.1));
+}
+
+#[tokio::test]
+async fn a_revision_is_told_for_the_right_tenant_alone() {
+    let db = TestDb::new().await;
+    let (twin, other) = db.twins;
+    record(&db.store, &twin, twin.owner, &[observation("x")]).await;
+    let mine = project_id(&db, "my-app").await;
+    let wanted = [(other.tenant, mine), (twin.tenant, mine)];
+    let told = db.store.context_revisions(&wanted).await.expect("answered");
+    assert_eq!(told[0], None);
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let reader = reader(twin.owner);
+    let (revision, _) = tx
+        .context_revision(mine, &[mine], &reader)
         .await
-        .expect("context")
+        .expect("read");
+    assert_eq!(told[1], Some(revision));
+    tx.clear_contexts().await.expect("cleared");
+    tx.commit().await.expect("commit");
+    let told = db.store.context_revisions(&wanted[1..]).await;
+    let cleared = told.expect("answered")[0].expect("a revision");
+    assert_eq!(
+        (cleared.project, cleared.settings),
+        (revision.project, revision.settings + 1)
+    );
+}
+
+#[tokio::test]
+async fn authors_of_private_records_see_a_context_of_their_own() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let events = [private(observation("x")), observation("x")];
+    record(&db.store, &twin, twin.owner, &events).await;
+    let mine = project_id(&db, "my-app").await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    for (who, own) in [(twin.owner, true), (twin.member, false)] {
+        let read = tx.context_revision(mine, &[mine], &reader(who)).await;
+        assert_eq!(read.expect("read").1, own);
+    }
+}
+
+#[tokio::test]
+async fn the_last_reply_is_the_readers_own_and_of_another_session() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let said = |session: &str, minutes, reply| in_session(session, at(minutes, turn_end(reply)));
+    let asked = |session: &str, minutes| in_session(session, at(minutes, prompt("why")));
+    for (session, minutes, reply) in [("s-1", 1, "first"), ("s-2", 2, "second")] {
+        let turn = [asked(session, minutes), said(session, minutes, reply)];
+        record(&db.store, &twin, twin.owner, &turn).await;
+    }
+    let hidden = [
+        in_session("s-3", at(3, private_prompt())),
+        said("s-3", 3, "hidden"),
+    ];
+    record(&db.store, &twin, twin.owner, &hidden).await;
+    let theirs = [asked("s-4", 4), said("s-4", 4, "theirs")];
+    record(&db.store, &twin, twin.member, &theirs).await;
+    let mine = project_id(&db, "my-app").await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    for (current, reply) in [(None, "second"), (Some("s-2"), "first")] {
+        let read = tx.last_reply(&[mine], &reader(twin.owner), current).await;
+        assert_eq!(read.expect("read").as_deref(), Some(reply));
+    }
+}
+
+#[tokio::test]
+async fn totals_and_files_count_what_the_reader_may_read() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let mut changed = at(2, in_session("s-2", observation("changed")));
+    edit(&mut changed, |own| {
+        own.files_modified = vec!["docs/a.md".to_owned()]
+    });
+    let mut bare = at(3, observation("bare"));
+    edit(&mut bare, |own| own.files_read = Vec::new());
+    let events = [
+        at(1, observation("read")),
+        changed,
+        bare,
+        private(observation("own")),
+    ];
+    record(&db.store, &twin, twin.owner, &events).await;
+    let mine = project_id(&db, "my-app").await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let member = reader(twin.member);
+    let totals = tx.context_totals(&[mine], &member).await.expect("counted");
+    assert_eq!((totals.observations, totals.sessions), (3, 2));
+    let pick = ContextPick {
+        observations: 50,
+        ..ContextPick::default()
+    };
+    let mut files = async |folder: Option<&'static str>| {
+        let rows = tx.context_by_file(&[mine], &member, &pick, folder).await;
+        let rows = rows.expect("rows").into_iter();
+        rows.map(|row| (row.observation.title, row.file))
+            .collect::<Vec<_>>()
+    };
+    let row = |title: &str, file: Option<&str>| (title.to_owned(), file.map(str::to_owned));
+    assert_eq!(
+        files(None).await,
+        [
+            row("bare", None),
+            row("changed", Some("docs/a.md")),
+            row("read", Some("src/net/retry.ts")),
+        ]
+    );
+    assert_eq!(files(Some("src/net")).await.len(), 2);
+    assert_eq!(
+        files(Some("docs")).await,
+        [row("changed", Some("docs/a.md"))]
+    );
+    assert_eq!(files(Some("src/ne")).await, []);
+}
+
+async fn project_id(db: &TestDb, name: &str) -> ProjectId {
+    let tenant = db.twins.0.tenant;
+    let mut tx = db.store.tenant(tenant, "test").await.expect("begin");
+    tx.find_projects(name).await.expect("find")[0].project.id
 }

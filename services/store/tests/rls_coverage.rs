@@ -12,9 +12,10 @@ const ACROSS_TENANTS: [&str; 3] = [
     "tenants_uid_key",
 ];
 /// Functions that run as another role, and which.
-const RAISED: [&str; 6] = [
+const RAISED: [&str; 7] = [
     "search_record_ids cairn_search",
     "system_clean_search_index cairn_owner",
+    "system_context_revisions cairn_system",
     "system_create_tenant cairn_system",
     "system_find_credential cairn_system",
     "system_find_tenant cairn_system",

@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use cairn_domain::project::Project;
+use cairn_domain::project::{Project, ProjectSet};
 use cairn_domain::scope::Role;
 use cairn_domain::text::terms;
 use cairn_store::StoreError;
@@ -16,15 +16,20 @@ use cairn_store::events::{EventOutcome, EventStatus};
 use cairn_store::jobs::{JobKind, NewJob};
 use cairn_store::records::Deleted;
 use cairn_store::test_util::{TestDb, Twin};
+use cairn_store::work_state::WorkPick;
 use sqlx::PgConnection;
 use support::*;
 use uuid::Uuid;
 
 /// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
-const COVERED: [&str; 19] = [
+const COVERED: [&str; 27] = [
     "check_events",
+    "clear_contexts",
     "commit",
     "context",
+    "context_by_file",
+    "context_revision",
+    "context_totals",
     "delete_record",
     "enqueue",
     "find_member",
@@ -34,13 +39,17 @@ const COVERED: [&str; 19] = [
     "get_tenant_name",
     "insert_credential",
     "insert_member",
+    "last_reply",
     "list_projects",
+    "newest_work_entry",
     "record_events",
     "revoke_credential",
     "search_index",
     "timeline",
     "touch_credential",
     "tenant",
+    "work_history",
+    "work_state",
 ];
 
 #[test]
@@ -152,8 +161,39 @@ async fn reads_show_nothing_of_the_other_tenant() {
         summaries: 10,
         ..ContextPick::default()
     };
-    let context = tx.context(&[other.project.id], &all, &pick).await;
+    let theirs = &[other.project.id];
+    let context = tx.context(theirs[0], theirs, &all, &pick).await;
     assert_eq!(context.expect("context"), Default::default());
+    let by_file = tx.context_by_file(theirs, &all, &pick, None).await;
+    assert_eq!(by_file.expect("rows"), []);
+    let totals = tx.context_totals(theirs, &all).await;
+    assert_eq!(totals.expect("totals"), Default::default());
+    let revision = tx.context_revision(theirs[0], theirs, &all).await;
+    revision.expect_err("no such project");
+    for who in [me.owner, other.twin.owner] {
+        let reply = tx.last_reply(theirs, &reader(who), None).await;
+        assert_eq!(reply.expect("answered"), None);
+    }
+    tx.commit().await.expect("commit");
+}
+
+#[tokio::test]
+async fn work_lists_show_nothing_of_the_other_tenant() {
+    let db = TestDb::new().await;
+    let (me, other) = fill(&db).await;
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    for projects in [ProjectSet::All, ProjectSet::Only(vec![other.project.id])] {
+        let pick = WorkPick {
+            projects: &projects,
+            project: None,
+            list: None,
+            closed: true,
+        };
+        assert_eq!(tx.work_state(pick).await.expect("read"), Default::default());
+        assert_eq!(tx.newest_work_entry(&projects).await.expect("read"), None);
+        let history = tx.work_history(&projects, None, None, 10).await;
+        assert_eq!(history.expect("read"), []);
+    }
     tx.commit().await.expect("commit");
 }
 
@@ -194,6 +234,7 @@ async fn writes_change_nothing_of_the_other_tenant() {
     tx.touch_credential(other.key, minute(1))
         .await
         .expect("nothing to touch");
+    tx.clear_contexts().await.expect("its own");
     tx.enqueue(NewJob {
         kind: JobKind::Observe,
         payload: serde_json::json!({}),
@@ -247,7 +288,12 @@ async fn fill(db: &TestDb) -> (Twin, Other) {
         in_project("umbra", observation("umbra secret")),
         in_project("umbra", summary("umbra summary")),
         in_project("umbra", prompt("umbra prompt")),
+        in_project("umbra", turn_end("umbra reply")),
         in_project("umbra", observation("umbra again")),
+        in_project(
+            "umbra",
+            entry("umbra", 1, serde_json::json!({"task": "umbra"})),
+        ),
     ];
     record(&db.store, &twin, twin.owner, &theirs).await;
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");

@@ -12,12 +12,15 @@ mod rows;
 mod sessions;
 mod tool_uses;
 mod work_entries;
+mod work_items;
 
 use std::collections::HashMap;
 
 use cairn_domain::event::{EventDraft, Origin};
+use cairn_domain::hlc::Hlc;
 use cairn_domain::ids::PrincipalId;
 use cairn_domain::project::{ProjectSet, Reader};
+use cairn_domain::work_state::Holder;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -40,6 +43,18 @@ pub struct EventBatch<'a> {
     pub origin: Origin,
     /// The events; numbers follow their order.
     pub events: &'a [PreparedEvent],
+    /// Who writes, if the batch is one work entry that is written now; a spooled one makes and
+    /// moves no claim.
+    pub live: Option<LiveWriter<'a>>,
+}
+
+/// Who writes a work entry now.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveWriter<'a> {
+    /// As whom they would hold its task.
+    pub holder: &'a Holder,
+    /// Whether they may take a task from others.
+    pub is_admin: bool,
 }
 
 /// An event with all that takes time to make of it: so much that it is made before a transaction
@@ -78,6 +93,8 @@ pub struct Recorded {
     pub outcomes: Vec<EventOutcome>,
     /// The last position taken, if any was.
     pub position: Option<i64>,
+    /// The highest moment of the work entries that were stored now.
+    pub hlc: Option<Hlc>,
 }
 
 /// What became of one event.
@@ -132,17 +149,27 @@ impl TenantTx {
     ///
     /// # Errors
     /// `Raced` if another batch stored some of the same events meanwhile: numbers taken for them
-    /// go back when the transaction is dropped, and a new one finds them stored. As any call of
-    /// the store.
+    /// go back when the transaction is dropped, and a new one finds them stored. `Claimed` if a
+    /// live write wants a task that somebody else holds: drop the transaction as well. As any
+    /// call of the store.
     pub async fn record_events(&mut self, batch: &EventBatch<'_>) -> Result<Recorded, StoreError> {
         let ids: Vec<Uuid> = batch.events.iter().map(PreparedEvent::event_id).collect();
         let known = self.find_ledger_rows(&ids).await?;
         let fresh = fresh(batch.events, &known);
         if fresh.is_empty() {
-            return Ok(recorded(batch, &known, &HashMap::new(), None));
+            let none = HashMap::new();
+            return Ok(Recorded {
+                outcomes: outcomes(batch, &known, &none),
+                position: None,
+                hlc: None,
+            });
         }
-        let plan = self.store_fresh(batch, &fresh).await?;
-        Ok(recorded(batch, &known, &plan.ids(), plan.last_position()))
+        let (plan, hlc) = self.store_fresh(batch, &fresh).await?;
+        Ok(Recorded {
+            outcomes: outcomes(batch, &known, &plan.ids()),
+            position: plan.last_position(),
+            hlc,
+        })
     }
 
     /// What became of the reader's events, in the order asked; those of other authors and of
@@ -172,7 +199,7 @@ impl TenantTx {
         &mut self,
         batch: &EventBatch<'_>,
         fresh: &[&PreparedEvent],
-    ) -> Result<Plan, StoreError> {
+    ) -> Result<(Plan, Option<Hlc>), StoreError> {
         let faces: Vec<Option<&Face>> = fresh.iter().map(|event| event.face.as_ref()).collect();
         let packed: Vec<Option<&Packed>> =
             fresh.iter().map(|event| event.packed.as_ref()).collect();
@@ -186,11 +213,11 @@ impl TenantTx {
         }
         self.insert_records(batch, fresh, &faces, &plan).await?;
         self.insert_tool_uses(batch, fresh, &packed, &plan).await?;
-        self.append_work_entries(batch, fresh, &plan).await?;
+        let hlc = self.append_work_entries(batch, fresh, &plan).await?;
         self.save_sessions(&plan.sessions).await?;
         self.save_projects(&plan).await?;
         self.enqueue_all(&plan.jobs).await?;
-        Ok(plan)
+        Ok((plan, hlc))
     }
 
     /// Takes numbers and positions from the counters, as late as can be: their rows stay locked
@@ -241,12 +268,12 @@ fn fresh<'a>(events: &'a [PreparedEvent], known: &HashMap<Uuid, Known>) -> Vec<&
         .collect()
 }
 
-fn recorded(
+/// What became of each event, in the order of the batch.
+fn outcomes(
     batch: &EventBatch<'_>,
     known: &HashMap<Uuid, Known>,
     stored: &HashMap<Uuid, Option<String>>,
-    position: Option<i64>,
-) -> Recorded {
+) -> Vec<EventOutcome> {
     let mut first: HashMap<Uuid, [u8; 16]> = HashMap::new();
     let mut outcome = |PreparedEvent { draft, .. }: &PreparedEvent| {
         if let Some(row) = known.get(&draft.event_id) {
@@ -264,8 +291,5 @@ fn recorded(
             }
         }
     };
-    Recorded {
-        outcomes: batch.events.iter().map(&mut outcome).collect(),
-        position,
-    }
+    batch.events.iter().map(&mut outcome).collect()
 }

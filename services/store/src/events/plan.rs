@@ -262,6 +262,9 @@ fn follow(
             }
         }
         EventBody::TurnEnd { last_reply } => {
+            if session.turn_open && !session.turn_private {
+                session.last_reply.clone_from(last_reply);
+            }
             jobs.extend(close_turn(session, last_reply.as_deref(), now));
         }
         EventBody::SessionEnd { reason } => {

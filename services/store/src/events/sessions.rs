@@ -31,6 +31,9 @@ pub(super) struct Session {
     pub turn_open: bool,
     pub turn_private: bool,
     pub turn_tool_uses: i32,
+    /// What the agent said last, if this batch tells; what stands is not read.
+    #[sqlx(skip)]
+    pub last_reply: Option<String>,
 }
 
 /// A session by its project and its host's name for it.
@@ -173,11 +176,13 @@ impl TenantTx {
             "update sessions s set ended_at = u.ended_at, end_reason = u.end_reason,
                source = u.source, model = u.model, prompt_count = u.prompt_count,
                tool_use_count = u.tool_use_count, turn = u.turn, turn_open = u.turn_open,
-               turn_private = u.turn_private, turn_tool_uses = u.turn_tool_uses
+               turn_private = u.turn_private, turn_tool_uses = u.turn_tool_uses,
+               last_reply = coalesce(u.last_reply, s.last_reply)
              from unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::text[],
-               $7::int[], $8::int[], $9::int[], $10::bool[], $11::bool[], $12::int[])
+               $7::int[], $8::int[], $9::int[], $10::bool[], $11::bool[], $12::int[],
+               $13::text[])
                u (session_id, ended_at, end_reason, source, model, prompt_count, tool_use_count,
-                  turn, turn_open, turn_private, turn_tool_uses)
+                  turn, turn_open, turn_private, turn_tool_uses, last_reply)
              where s.tenant_id = $1 and s.session_id = u.session_id",
         )
         .bind(self.tenant.key())
@@ -195,7 +200,8 @@ impl TenantTx {
         .bind(all.clone().map(|s| s.turn).collect::<Vec<_>>())
         .bind(all.clone().map(|s| s.turn_open).collect::<Vec<_>>())
         .bind(all.clone().map(|s| s.turn_private).collect::<Vec<_>>())
-        .bind(all.map(|s| s.turn_tool_uses).collect::<Vec<_>>())
+        .bind(all.clone().map(|s| s.turn_tool_uses).collect::<Vec<_>>())
+        .bind(all.map(|s| s.last_reply.as_deref()).collect::<Vec<_>>())
         .execute(&mut *self.tx)
         .await?;
         Ok(())

@@ -1,52 +1,59 @@
-//! Work entries of a batch: appended with their place in the order of hybrid logical clocks.
+//! Work entries of a batch: appended with their place in the order of hybrid logical clocks. What
+//! they mean for their lists is merged in `work_items.rs`.
 
 use std::collections::HashMap;
 
 use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::hlc::{Arrival, Hlc};
-use cairn_domain::work_state::WorkEntryDraft;
+use cairn_domain::work_state::{Action, WorkEntryDraft};
 use chrono::{DateTime, Utc};
 
 use super::EventBatch;
 use super::plan::{Item, Plan};
+use crate::work_state::hlc;
 use crate::{StoreError, TenantTx};
 
-struct Appended<'a> {
-    draft: &'a EventDraft,
-    own: &'a WorkEntryDraft,
+/// An entry on its way into the log.
+pub(super) struct Appended<'a> {
+    pub draft: &'a EventDraft,
+    pub own: &'a WorkEntryDraft,
     made_at: DateTime<Utc>,
     sent_at: DateTime<Utc>,
     machine: &'a str,
-    item: &'a Item,
+    pub item: &'a Item,
 }
 
 impl TenantTx {
-    /// Called with the tenant's counter held: so no other entry of the same machine can come
-    /// between reading its last one and appending the next.
+    /// Appends the entries, merges them into what their lists say, and answers the highest of
+    /// their moments. Called with the tenant's counter held: so no other entry can come between
+    /// reading what stands and writing what follows from it.
+    ///
+    /// # Errors
+    /// `Claimed` if the one entry of a live write wants a task that somebody else holds.
     pub(super) async fn append_work_entries(
         &mut self,
         batch: &EventBatch<'_>,
         fresh: &[&EventDraft],
         plan: &Plan,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Hlc>, StoreError> {
         let entries: Vec<Appended<'_>> = fresh
             .iter()
             .zip(&plan.items)
             .filter_map(|(draft, item)| appended(draft, item))
             .collect();
         if entries.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let moments = self.moments(batch, &entries).await?;
         let all = || entries.iter();
         let after = || all().map(|entry| entry.own.after);
         sqlx::query(
             "insert into work_entries (tenant_id, author_id, arrived_at, position, event_id,
-               project_id, session_id, machine, list, task, fields, hlc_ms, hlc_counter, after_ms,
-               after_counter, at)
+               project_id, session_id, machine, list, task, fields, action, hlc_ms, hlc_counter,
+               after_ms, after_counter, at)
              select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::int[], $7::bigint[],
-               $8::text[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bigint[],
-               $14::bigint[], $15::bigint[], $16::timestamptz[]) u",
+               $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bigint[],
+               $14::bigint[], $15::bigint[], $16::bigint[], $17::timestamptz[]) u",
         )
         .bind(self.tenant.key())
         .bind(batch.author.key)
@@ -59,6 +66,11 @@ impl TenantTx {
         .bind(all().map(|e| e.own.list.as_str()).collect::<Vec<_>>())
         .bind(all().map(|e| e.own.task.as_deref()).collect::<Vec<_>>())
         .bind(all().map(|e| e.own.fields.as_str()).collect::<Vec<_>>())
+        .bind(
+            all()
+                .map(|e| e.own.action.map(Action::name))
+                .collect::<Vec<_>>(),
+        )
         .bind(moments.iter().map(|hlc| hlc.ms).collect::<Vec<_>>())
         .bind(
             moments
@@ -75,24 +87,30 @@ impl TenantTx {
         .bind(all().map(|e| e.draft.at).collect::<Vec<_>>())
         .execute(&mut *self.tx)
         .await?;
-        Ok(())
+        self.merge_work_entries(batch, &entries, &moments).await?;
+        Ok(moments.into_iter().max())
     }
 
     /// The moment of each entry, in order: an entry counts as previous for the next of its
-    /// machine.
+    /// machine. One that is written now, not replayed, comes after all that its list holds:
+    /// replicas' clocks may differ, and two writes may meet in one millisecond.
     async fn moments(
         &mut self,
         batch: &EventBatch<'_>,
         entries: &[Appended<'_>],
     ) -> Result<Vec<Hlc>, StoreError> {
         let mut last = self.last_moments(batch, entries).await?;
+        let newest = match (batch.live, entries) {
+            (Some(_), [entry]) => self.newest_of_list(entry).await?,
+            _ => None,
+        };
         let mut moment = |entry: &Appended<'_>| {
             let hlc = Hlc::of(Arrival {
                 at: entry.made_at,
                 sent_at: entry.sent_at,
                 arrived_at: batch.arrived_at,
                 after: entry.own.after,
-                previous: last.get(entry.machine).copied(),
+                previous: last.get(entry.machine).copied().max(newest),
             });
             last.insert(entry.machine.to_owned(), hlc);
             hlc
@@ -120,11 +138,21 @@ impl TenantTx {
         .bind(machines)
         .fetch_all(&mut *self.tx)
         .await?;
-        let read = |(machine, ms, counter): (String, i64, i64)| {
-            let counter = u32::try_from(counter).unwrap_or(u32::MAX);
-            (machine, Hlc { ms, counter })
-        };
+        let read = |(machine, ms, counter): (String, i64, i64)| (machine, hlc(ms, counter));
         Ok(rows.into_iter().map(read).collect())
+    }
+
+    async fn newest_of_list(&mut self, entry: &Appended<'_>) -> Result<Option<Hlc>, StoreError> {
+        let newest: Option<(i64, i64)> = sqlx::query_as(
+            "select newest_ms, newest_counter from work_lists
+             where tenant_id = $1 and project_id = $2 and list = $3",
+        )
+        .bind(self.tenant.key())
+        .bind(entry.item.project)
+        .bind(&entry.own.list)
+        .fetch_optional(&mut *self.tx)
+        .await?;
+        Ok(newest.map(|(ms, counter)| hlc(ms, counter)))
     }
 }
 

@@ -117,11 +117,29 @@ pub fn work_entry(list: &str, machine: &str, after: Option<Hlc>) -> EventDraft {
             fields: r#"{"task":"a","status":"todo"}"#.to_owned(),
             task: Some("a".to_owned()),
             after,
+            action: None,
         },
         made_at: moment(),
         sent_at: moment(),
         machine: Some(machine.to_owned()),
     })
+}
+
+/// An entry of a list with these fields, made and sent some minutes after `moment()`.
+pub fn entry(list: &str, minutes: i64, fields: serde_json::Value) -> EventDraft {
+    let serde_json::Value::Object(fields) = fields else {
+        unreachable!("tests give objects")
+    };
+    let entry = WorkEntryDraft::parse(list, fields, None).expect("within its limits");
+    let mut draft = event(EventBody::WorkEntry {
+        entry,
+        made_at: minute(minutes),
+        sent_at: minute(10_000),
+        // A machine of its own: entries of one keep the order in which they came.
+        machine: Some(Uuid::now_v7().to_string()),
+    });
+    draft.at = minute(minutes);
+    draft
 }
 
 pub fn at(minutes: i64, mut draft: EventDraft) -> EventDraft {
@@ -161,6 +179,7 @@ pub fn batch(author: PrincipalId, events: &[PreparedEvent]) -> EventBatch<'_> {
         arrived_at: minute(10_000),
         origin: Origin::Api,
         events,
+        live: None,
     }
 }
 
