@@ -1,6 +1,8 @@
 //! All a caller can get wrong. Each variant has one stable code of the contract's section 17;
 //! what it looks like on the wire is the business of the `wire` crate.
 
+use chrono::{DateTime, Utc};
+
 use crate::scope::Scope;
 
 /// A refusal caused by the caller. The text of each is its `detail` on the wire.
@@ -81,6 +83,19 @@ pub enum Rejection {
     /// The credential lacks a scope.
     #[error("this needs the scope {0}")]
     InsufficientScope(Scope),
+    /// Somebody else holds the task.
+    #[error("{task} is held by {holder} until {} UTC.", .until.format("%H:%M"))]
+    Claimed {
+        /// The task.
+        task: String,
+        /// Who holds it, as printed: `lin#7c1e`.
+        holder: String,
+        /// When the lease ends.
+        until: DateTime<Utc>,
+    },
+    /// A page's cursor is forged or of another list.
+    #[error("this page is unknown; start with the first")]
+    InvalidCursor,
     /// The state of an object does not allow the call.
     #[error("{0}")]
     Conflict(String),
@@ -136,6 +151,8 @@ impl Rejection {
             Self::AmbiguousProject { .. } => "ambiguous_project",
             Self::NotFound => "not_found",
             Self::InsufficientScope(_) => "insufficient_scope",
+            Self::Claimed { .. } => "claimed",
+            Self::InvalidCursor => "invalid_cursor",
             Self::Conflict(_) => "conflict",
         }
     }

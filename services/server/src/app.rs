@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cairn_store::Store;
+use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
 use chrono::{DateTime, Utc};
 
 use crate::auth::CredentialCache;
+use crate::contexts::Contexts;
 
 /// What the whole process shares.
 pub struct App {
@@ -17,6 +19,8 @@ pub struct App {
     pub store: Store,
     /// Redis, or memory when embedded.
     pub continuations: Continuations,
+    /// Contexts that are kept.
+    pub contexts: Contexts,
     /// The time.
     pub clock: Clock,
     /// Credentials seen in the last five seconds.
@@ -27,10 +31,17 @@ pub struct App {
 }
 
 impl App {
-    /// An app over its stores.
+    /// An app over its stores; `shared` is where replicas keep contexts for each other.
     #[must_use]
-    pub fn new(store: Store, continuations: Continuations, clock: Clock, door: Door) -> Arc<Self> {
+    pub fn new(
+        store: Store,
+        continuations: Continuations,
+        shared: Option<ContextCache>,
+        clock: Clock,
+        door: Door,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            contexts: Contexts::new(store.clone(), shared),
             store,
             continuations,
             clock,

@@ -5,6 +5,7 @@
 
 pub mod app;
 pub mod config;
+pub mod contexts;
 pub mod telemetry;
 
 pub mod auth;

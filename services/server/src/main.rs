@@ -9,6 +9,7 @@ use cairn_domain::scope::{Role, Scope};
 use cairn_server::app::{App, Clock};
 use cairn_server::config::{Config, Secret, Stores};
 use cairn_server::{admin, embedded, http, lifecycle, telemetry};
+use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
 use cairn_store::cursor_keys::KeyRing;
 use cairn_store::embedded::{self as embedded_postgres, EmbeddedOptions, EmbeddedPostgres};
@@ -186,12 +187,17 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         .with_context(|| format!("listening on {}: is another one running?", config.listen))?;
     let address = listener.local_addr()?;
     let clock = Clock::system();
-    let (store, continuations, postgres) = open(&config).await?;
+    let Opened {
+        store,
+        continuations,
+        shared,
+        postgres,
+    } = open(&config).await?;
     let first_key = match &postgres {
         Some(_) => embedded::first_start(&store, &clock).await?,
         None => None,
     };
-    let app = App::new(store, continuations, clock, config.door.clone());
+    let app = App::new(store, continuations, shared, clock, config.door.clone());
     let url = config
         .public_url
         .clone()
@@ -232,8 +238,16 @@ fn data_folder(set: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Opens the stores that the settings name.
-async fn open(config: &Config) -> anyhow::Result<(Store, Continuations, Option<EmbeddedPostgres>)> {
+/// The stores that the settings name.
+struct Opened {
+    store: Store,
+    continuations: Continuations,
+    /// Where replicas keep contexts for each other.
+    shared: Option<ContextCache>,
+    postgres: Option<EmbeddedPostgres>,
+}
+
+async fn open(config: &Config) -> anyhow::Result<Opened> {
     match &config.stores {
         Stores::Embedded {
             data,
@@ -250,11 +264,12 @@ async fn open(config: &Config) -> anyhow::Result<(Store, Continuations, Option<E
             let keys = embedded_postgres::load_or_create_keys(&folder)?;
             let (superuser, app) = (postgres.superuser_url(), postgres.app_url());
             let store = embedded::connect(&superuser, &app, config.pool).await?;
-            Ok((
+            Ok(Opened {
                 store,
-                Continuations::memory(KeyRing::parse(&keys)?),
-                Some(postgres),
-            ))
+                continuations: Continuations::memory(KeyRing::parse(&keys)?),
+                shared: None,
+                postgres: Some(postgres),
+            })
         }
         Stores::Shared {
             database_url,
@@ -265,8 +280,17 @@ async fn open(config: &Config) -> anyhow::Result<(Store, Continuations, Option<E
                 url: database_url.reveal().to_owned(),
                 pool: config.pool,
             };
-            let store = Store::connect(&options).await?;
-            Ok((store, shared_continuations(redis_url, cursor_keys)?, None))
+            let shared = ContextCache::connect(redis_url.reveal());
+            Ok(Opened {
+                store: Store::connect(&options).await?,
+                continuations: shared_continuations(redis_url, cursor_keys)?,
+                shared: Some(
+                    shared
+                        .map_err(anyhow::Error::msg)
+                        .context("CAIRN_REDIS_URL")?,
+                ),
+                postgres: None,
+            })
         }
     }
 }
@@ -295,7 +319,9 @@ async fn administer(config: &Config, command: Admin) -> anyhow::Result<()> {
             return run_admin(&store, &Clock::system(), command).await;
         }
     }
-    let (store, _, postgres) = open(config).await?;
+    let Opened {
+        store, postgres, ..
+    } = open(config).await?;
     let done = run_admin(&store, &Clock::system(), command).await;
     store.close().await;
     if let Some(postgres) = postgres {

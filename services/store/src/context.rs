@@ -2,11 +2,10 @@
 //! which a kept one may be served.
 
 use cairn_domain::context::{
-    ContextObservation, ContextRows, ContextSummary, ContextTotals, TableRow,
+    ContextObservation, ContextRows, ContextSummary, ContextTotals, Selection, TableRow,
 };
 use cairn_domain::ids::ProjectId;
 use cairn_domain::limits;
-use cairn_domain::observation::{Concept, ObservationType};
 use cairn_domain::project::Reader;
 use cairn_domain::summary::SummaryDraft;
 use cairn_domain::work_state::WorkState;
@@ -16,23 +15,6 @@ use sqlx::FromRow;
 use crate::records::row::{project_keys, read_type, readable};
 use crate::work_state::{gather, work_items};
 use crate::{StoreError, TenantTx};
-
-/// Which rows a context wants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ContextPick {
-    /// The newest observations, at most.
-    pub observations: u32,
-    /// The newest summaries, at most.
-    pub summaries: u32,
-    /// The newest observations that come with narrative and facts.
-    pub full: u32,
-    /// Observations of these types only; empty for all.
-    pub types: Vec<ObservationType>,
-    /// Observations with one of these concepts only; empty for all.
-    pub concepts: Vec<Concept>,
-    /// Leave out what subagents did.
-    pub main_agent_only: bool,
-}
 
 /// At what revision the context of a project stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,7 +88,7 @@ impl TenantTx {
         project: ProjectId,
         family: &[ProjectId],
         reader: &Reader,
-        pick: &ContextPick,
+        pick: &Selection,
     ) -> Result<(ContextRows, WorkState), StoreError> {
         let rows: Vec<Columns> = sqlx::query_as(concat!(
             "(select c.kind, c.number, c.at, a.name as author, c.obs_type, c.title, c.read_tokens,
@@ -272,7 +254,7 @@ impl TenantTx {
         &mut self,
         family: &[ProjectId],
         reader: &Reader,
-        pick: &ContextPick,
+        pick: &Selection,
         folder: Option<&str>,
     ) -> Result<Vec<TableRow>, StoreError> {
         let candidates = match folder {

@@ -2,16 +2,15 @@
 
 mod support;
 
-use cairn_domain::context::ContextRows;
+use cairn_domain::context::{ContextRows, Selection};
 use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::ids::{PrincipalId, ProjectId};
 use cairn_domain::observation::{Concept, ObservationType};
-use cairn_store::context::ContextPick;
 use cairn_store::records::Deleted;
 use cairn_store::test_util::{TestDb, Twin};
 use support::*;
 
-const FEW: ContextPick = ContextPick {
+const FEW: Selection = Selection {
     observations: 3,
     summaries: 2,
     full: 0,
@@ -54,31 +53,31 @@ async fn types_concepts_and_subagents_are_filtered_before_the_limit() {
     // An id without a type is the main agent's.
     events[3].agent_id = Some("a-1".to_owned());
     record(&db.store, &twin, twin.owner, &events).await;
-    let chosen = async |pick: ContextPick| {
+    let chosen = async |pick: Selection| {
         let rows = context(&db, &twin, twin.owner, &["my-app"], &pick).await;
         numbers(&rows).0
     };
-    let all = ContextPick {
+    let all = Selection {
         observations: 50,
         ..FEW
     };
     assert_eq!(chosen(all.clone()).await, [8, 7, 6, 5, 4, 2, 1]);
-    let with_subagents = ContextPick {
+    let with_subagents = Selection {
         main_agent_only: false,
         ..all.clone()
     };
     assert_eq!(chosen(with_subagents).await.len(), 8);
-    let decisions = ContextPick {
+    let decisions = Selection {
         types: vec![ObservationType::Decision],
         ..FEW
     };
     assert_eq!(chosen(decisions).await, [1]);
-    let traps = ContextPick {
+    let traps = Selection {
         concepts: vec![Concept::TradeOff, Concept::Gotcha],
         ..FEW
     };
     assert_eq!(chosen(traps).await, [2]);
-    let none = ContextPick::default();
+    let none = Selection::default();
     assert!(chosen(none).await.is_empty());
 }
 
@@ -206,7 +205,7 @@ async fn context(
     twin: &Twin,
     who: PrincipalId,
     names: &[&str],
-    pick: &ContextPick,
+    pick: &Selection,
 ) -> ContextRows {
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let mut projects: Vec<ProjectId> = Vec::new();
@@ -226,7 +225,7 @@ async fn only_the_newest_come_with_their_texts() {
     let twin = db.twins.0;
     let events: Vec<_> = (0..3).map(|n| at(n, observation("x"))).collect();
     record(&db.store, &twin, twin.owner, &events).await;
-    let pick = ContextPick { full: 2, ..FEW };
+    let pick = Selection { full: 2, ..FEW };
     let rows = context(&db, &twin, twin.owner, &["my-app"], &pick).await;
     let texts: Vec<_> = rows
         .observations
@@ -367,9 +366,9 @@ async fn totals_and_files_count_what_the_reader_may_read() {
     let member = reader(twin.member);
     let totals = tx.context_totals(&[mine], &member).await.expect("counted");
     assert_eq!((totals.observations, totals.sessions), (3, 2));
-    let pick = ContextPick {
+    let pick = Selection {
         observations: 50,
-        ..ContextPick::default()
+        ..Selection::default()
     };
     let mut files = async |folder: Option<&'static str>| {
         let rows = tx.context_by_file(&[mine], &member, &pick, folder).await;

@@ -6,11 +6,11 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use cairn_domain::context::Selection;
 use cairn_domain::project::{Project, ProjectSet};
 use cairn_domain::scope::Role;
 use cairn_domain::text::terms;
 use cairn_store::StoreError;
-use cairn_store::context::ContextPick;
 use cairn_store::credentials::KeyOwner;
 use cairn_store::events::{EventOutcome, EventStatus};
 use cairn_store::jobs::{JobKind, NewJob};
@@ -156,10 +156,10 @@ async fn reads_show_nothing_of_the_other_tenant() {
     // Numbers that both have: mine, and nothing around it.
     let mine = tx.timeline(&ids(&["1"]), 3, 3, &all).await.expect("mine");
     assert_eq!(mine[0].len(), 1);
-    let pick = ContextPick {
+    let pick = Selection {
         observations: 50,
         summaries: 10,
-        ..ContextPick::default()
+        ..Selection::default()
     };
     let theirs = &[other.project.id];
     let context = tx.context(theirs[0], theirs, &all, &pick).await;

@@ -262,6 +262,7 @@ async fn write(
         live: Some(LiveWriter {
             holder: &holder,
             is_admin: false,
+            is_now: true,
         }),
         ..batch(who, &events)
     };

@@ -182,7 +182,7 @@ impl Item {
         let project = project.ok_or(Rejection::ProjectRequired)?.clone();
         let project =
             ProjectKey::parse(project.key, project.name).map_err(|r| r.under("/project"))?;
-        let session = self.session.map(parse_session).transpose()?;
+        let session = self.session.map(SessionName::parse).transpose()?;
         if session.is_none() && needs_session(&body) {
             return Err(Rejection::invalid_field(
                 "/session",
@@ -248,11 +248,17 @@ fn parse_time(pointer: &str, at: DateTime<Utc>) -> Result<DateTime<Utc>, Rejecti
     Ok(at)
 }
 
-fn parse_session(session: SessionName) -> Result<SessionKey, Rejection> {
-    Ok(SessionKey {
-        host: bounds::word("/session/host", session.host, limits::WORD_BYTES)?,
-        id: bounds::word("/session/id", session.id, limits::HOST_ID_BYTES)?,
-    })
+impl SessionName {
+    /// Checks the words of a session's name.
+    ///
+    /// # Errors
+    /// `invalid_field` naming the word and its limit.
+    pub fn parse(self) -> Result<SessionKey, Rejection> {
+        Ok(SessionKey {
+            host: bounds::word("/session/host", self.host, limits::WORD_BYTES)?,
+            id: bounds::word("/session/id", self.id, limits::HOST_ID_BYTES)?,
+        })
+    }
 }
 
 const fn needs_session(body: &EventBody) -> bool {
@@ -399,6 +405,9 @@ pub struct BatchAnswer {
     /// The last position that was taken; absent if none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<i64>,
+    /// The highest moment of the work entries that were stored, `<ms>.<counter>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hlc: Option<String>,
     /// Fields that this version does not know, each named once. They were not stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,

@@ -15,6 +15,7 @@ pub mod observations;
 pub mod reading;
 pub mod search;
 pub mod time;
+pub mod work_state;
 
 /// What a client needs of the domain: limits, ids, text bounds.
 pub use cairn_domain as domain;

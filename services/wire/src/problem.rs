@@ -164,6 +164,12 @@ pub struct Problem {
     /// The scopes that the call needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
+    /// Who holds the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// Until when, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 /// One field at fault.
@@ -190,6 +196,8 @@ impl Problem {
             retry_after: None,
             candidates: Vec::new(),
             scopes: Vec::new(),
+            holder: None,
+            until: None,
         }
     }
 
@@ -253,6 +261,12 @@ impl From<Rejection> for Problem {
                 scopes: vec![scope.name().to_owned()],
                 ..Self::new(Code::InsufficientScope, detail)
             },
+            Rejection::Claimed { holder, until, .. } => Self {
+                holder: Some(holder),
+                until: Some(crate::time::text(until)),
+                ..Self::new(Code::Claimed, detail)
+            },
+            Rejection::InvalidCursor => Self::new(Code::InvalidCursor, detail),
             Rejection::Conflict(_) => Self::new(Code::Conflict, detail),
         }
     }

@@ -13,7 +13,9 @@ mod zone;
 
 pub use budget::{Budget, render_index};
 pub use overview::render_overview;
-pub use rows::{ContextObservation, ContextRows, ContextSummary, ContextTotals, TableRow};
+pub use rows::{
+    ContextObservation, ContextRows, ContextSummary, ContextTotals, Selection, TableRow,
+};
 pub use table::render_table;
 pub use tokens::Stats;
 pub use zone::Zone;

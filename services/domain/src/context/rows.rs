@@ -2,8 +2,25 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::observation::ObservationType;
+use crate::observation::{Concept, ObservationType};
 use crate::summary::SummaryDraft;
+
+/// Which rows a context wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// The newest observations, at most.
+    pub observations: u32,
+    /// The newest summaries, at most.
+    pub summaries: u32,
+    /// The newest observations that come with narrative and facts.
+    pub full: u32,
+    /// Observations of these types only; empty for all.
+    pub types: Vec<ObservationType>,
+    /// Observations with one of these concepts only; empty for all.
+    pub concepts: Vec<Concept>,
+    /// Leave out what subagents did.
+    pub main_agent_only: bool,
+}
 
 /// An observation as the context shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -105,6 +105,38 @@ pub fn number(
     }
 }
 
+/// Yes or no, as a value or as its word. Null is absent.
+///
+/// # Errors
+/// `invalid_input` naming `argument`.
+pub fn flag(argument: &str, value: Option<&Value>) -> Result<Option<bool>, Rejection> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(*flag)),
+        Some(Value::String(text)) if text.trim() == "true" => Ok(Some(true)),
+        Some(Value::String(text)) if text.trim() == "false" => Ok(Some(false)),
+        Some(_) => Err(Rejection::invalid_input(argument, "true or false")),
+    }
+}
+
+/// An object, as a value or as JSON text. Null is absent.
+///
+/// # Errors
+/// `invalid_input` naming `argument`.
+pub fn fields(
+    argument: &str,
+    value: Option<&Value>,
+) -> Result<Option<Map<String, Value>>, Rejection> {
+    let read = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Object(fields)) => Some(fields.clone()),
+        Some(Value::String(text)) => serde_json::from_str(text).ok(),
+        Some(_) => None,
+    };
+    let refuse = || Rejection::invalid_input(argument, "an object of keys and values");
+    read.map(Some).ok_or_else(refuse)
+}
+
 /// A list of ids: a list, a list as JSON text, or a single id. Repeats collapse. Null is absent;
 /// an empty text is refused, so that no selection is empty by accident.
 ///
@@ -185,6 +217,29 @@ mod tests {
     fn c050_other_numbers_are_refused_by_name(#[case] value: Value) {
         let refused = number("limit", Some(&value), 1, 20).expect_err("refused");
         assert_eq!(refused.to_string(), "limit: a whole number from 1 to 20.");
+    }
+
+    #[test]
+    fn c050_flags_and_objects_may_come_as_text() {
+        for (value, read) in [
+            (json!(true), Some(Some(true))),
+            (json!("false"), Some(Some(false))),
+            (json!(null), Some(None)),
+            (json!("yes"), None),
+            (json!(1), None),
+        ] {
+            assert_eq!(flag("includeClosed", Some(&value)).ok(), read, "{value}");
+        }
+        let object = json!({"task": "a"});
+        let read = |value: &Value| fields("fields", Some(value)).ok().flatten();
+        assert_eq!(
+            read(&json!(object.to_string())),
+            object.as_object().cloned()
+        );
+        assert_eq!(read(&object), object.as_object().cloned());
+        for other in [json!("[1]"), json!("{"), json!([1]), json!(7)] {
+            assert_eq!(read(&other), None, "{other}");
+        }
     }
 
     #[rstest]

@@ -162,9 +162,10 @@ impl Item {
     }
 
     /// The keys that are shown, by first appearance: the task's name and cleared ones are not.
-    pub fn visible(&self) -> impl Iterator<Item = (&str, String)> {
-        let named = self.keys.iter().filter(|key| key.name != TASK);
-        named.filter_map(|key| Some((key.name.as_str(), as_text(&key.value)?)))
+    pub fn visible(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let shown = |key: &&Key| key.name != TASK && !key.value.is_null();
+        let shown = self.keys.iter().filter(shown);
+        shown.map(|key| (key.name.as_str(), &key.value))
     }
 
     /// Whether nothing of it would be shown: the state of a list without a value.
@@ -205,7 +206,7 @@ impl Item {
 }
 
 /// A value as it is shown and compared; null is none.
-fn as_text(value: &Value) -> Option<String> {
+pub(super) fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),

@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::fold::as_text;
 use super::{Item, List, WorkState};
 use crate::plain::one_line;
 use crate::template::{Room, Size, Template};
@@ -177,7 +178,10 @@ fn push_updated(item: &Item, which: Lines, line: &mut Template) {
 
 fn values(item: &Item, wanted: impl Fn(&str) -> bool) -> String {
     let shown = item.visible().filter(|(key, _)| wanted(key));
-    let shown = shown.map(|(key, value)| format!("{}={}", one_line(key), one_line(&value)));
+    let shown = shown.map(|(key, value)| {
+        let value = as_text(value).unwrap_or_default();
+        format!("{}={}", one_line(key), one_line(&value))
+    });
     shown.collect::<Vec<_>>().join(", ")
 }
 

@@ -1,49 +1,298 @@
 //! Context: the text a session starts with.
 
-use cairn_domain::context::{self, Options, Zone};
-use cairn_domain::project::ProjectSet;
+use std::sync::Arc;
+
+use cairn_domain::context::{
+    ContextObservation, ContextRows, ContextTotals, render_index, render_overview, render_table,
+};
+use cairn_domain::ids::{PrincipalId, RecordId, RecordKind};
+use cairn_domain::project::{Family, Reader};
+use cairn_domain::record::{Record, RecordBody};
 use cairn_domain::scope::Scope;
+use cairn_domain::template::{Room, Template};
+use cairn_domain::text::terms;
+use cairn_domain::work_state::{WorkState, render_block};
 use cairn_domain::{Rejection, limits};
-use cairn_store::context::ContextPick;
-use cairn_wire::context::ContextQuery;
+use cairn_store::TenantTx;
+use cairn_wire::context::{Builder, ContextAsk, ContextQuery, Format};
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
 
 use super::Failure;
-use super::projects::place;
+use super::projects::{Place, place};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::contexts::{Known, Rendered};
 
-/// Renders the context of a project for its reader.
+/// A context at an instant.
+#[derive(Debug)]
+pub struct Filled {
+    /// Its parts with their names, in the order in which they are printed.
+    pub parts: Vec<(String, String)>,
+    /// The highest moment of the work state in it, `<ms>.<counter>`.
+    pub hlc: Option<String>,
+}
+
+/// Renders the context of a project for its reader. `anew` renders what is kept once more.
 ///
 /// # Errors
-/// As [`place`]; a lacking scope or an unavailable store.
-pub async fn render(app: &App, caller: &Caller, query: &ContextQuery) -> Result<String, Failure> {
+/// As [`place`]; `invalid_field`, a lacking scope or an unavailable store.
+pub async fn render(
+    app: &App,
+    caller: &Caller,
+    query: &ContextQuery,
+    anew: bool,
+) -> Result<Filled, Failure> {
     caller.require(Scope::MemoryRead)?;
+    let ask = query.parse()?;
+    let now = app.clock.now();
+    // What is one reader's alone, or a search, is not kept.
+    let is_kept = !anew && !ask.last_reply && !matches!(ask.format, Format::Overview(Some(_)));
+    let rendered = if is_kept {
+        kept(app, caller, query, &ask, now).await?
+    } else {
+        Arc::new(fresh(app, caller, query, &ask).await?)
+    };
+    let parts = rendered.parts.iter();
+    Ok(Filled {
+        parts: parts
+            .map(|(name, template)| (name.clone(), template.fill(now, ask.zone)))
+            .collect(),
+        hlc: rendered.hlc.clone(),
+    })
+}
+
+/// Makes every kept part of the tenant worthless, on every replica.
+///
+/// # Errors
+/// A lacking scope or an unavailable store.
+pub async fn clear(app: &App, caller: &Caller, builder: Builder) -> Result<(), Failure> {
+    caller.require(Scope::TenantAdmin)?;
+    let Builder::Context = builder;
+    let mut tx = app.store.tenant(caller.tenant, "context.clear").await?;
+    tx.clear_contexts().await?;
+    Ok(tx.commit().await?)
+}
+
+async fn kept(
+    app: &App,
+    caller: &Caller,
+    query: &ContextQuery,
+    ask: &ContextAsk,
+    now: DateTime<Utc>,
+) -> Result<Arc<Rendered>, Failure> {
+    let text = named(caller, query).ok_or(Rejection::ProjectRequired)?;
+    let known = match app.contexts.find(caller, text).await? {
+        Some(known) => known,
+        None => {
+            let mut tx = app.store.tenant(caller.tenant, "context.place").await?;
+            let place = place(&mut tx, caller, query.project.as_deref()).await?;
+            let Some(project) = place.project else {
+                tx.commit().await?;
+                return nothing(&place, ask).map(Arc::new);
+            };
+            let family = tx.get_project_family(project.id).await?;
+            let (revision, is_own) = tx
+                .context_revision(project.id, &family, &place.reader)
+                .await?;
+            tx.commit().await?;
+            let known = Arc::new(Known {
+                project,
+                family,
+                revision,
+                is_own,
+            });
+            app.contexts.note(caller, text, Arc::clone(&known)).await;
+            known
+        }
+    };
+    let question = ContextQuery {
+        project: None,
+        ..query.clone()
+    };
+    let question = serde_json::to_string(&question).map_err(|e| Failure::fault(e.to_string()))?;
+    let make = async {
+        let mut tx = app.store.tenant(caller.tenant, "context.render").await?;
+        // Whoever sees nothing of their own is read for as nobody: should they write something
+        // private meanwhile, it must not get into what all others are shown.
+        let principal = if known.is_own {
+            caller.principal
+        } else {
+            NOBODY
+        };
+        let rendered = rows(&mut tx, &Family::from(&*known), principal, ask, None).await?;
+        tx.commit().await?;
+        Ok(rendered)
+    };
+    app.contexts
+        .get_or_render(caller, &known, question, now, make)
+        .await
+}
+
+/// A principal that nobody is.
+const NOBODY: PrincipalId = PrincipalId {
+    key: -1,
+    uuid: Uuid::nil(),
+};
+
+/// The text by which a caller names the project.
+fn named<'a>(caller: &'a Caller, query: &'a ContextQuery) -> Option<&'a str> {
+    let argument = query.project.as_deref().map(str::trim);
+    let argument = argument.filter(|text| !text.is_empty());
+    let limit = caller.project_limit.as_ref();
+    argument
+        .or(caller.current_project.as_deref())
+        .or_else(|| limit.map(|project| project.key.as_str()))
+}
+
+async fn fresh(
+    app: &App,
+    caller: &Caller,
+    query: &ContextQuery,
+    ask: &ContextAsk,
+) -> Result<Rendered, Failure> {
     let mut tx = app.store.tenant(caller.tenant, "context.render").await?;
     let place = place(&mut tx, caller, query.project.as_deref()).await?;
-    let name = match (&place.project, &place.unborn) {
-        (Some(project), _) => project.name.clone(),
-        (None, Some(name)) => name.clone(),
-        (None, None) => "*".to_owned(),
+    let Some(project) = place.project.clone() else {
+        return nothing(&place, ask);
     };
-    let pick = ContextPick {
-        observations: limits::CONTEXT_OBSERVATIONS,
-        summaries: limits::CONTEXT_SUMMARIES,
-        main_agent_only: true,
-        ..ContextPick::default()
-    };
-    let rows = match &place.reader.projects {
-        ProjectSet::Only(projects) if projects.is_empty() => context::ContextRows::default(),
-        ProjectSet::Only(projects) => tx.context(projects, &place.reader, &pick).await?,
-        // A session starts in one project; there is no context of all of them.
-        ProjectSet::All => return Err(Rejection::ProjectRequired.into()),
-    };
+    let members = place.members();
+    let family = Family { project, members };
+    let session = caller.session.as_ref().map(|session| session.id.as_str());
+    let rendered = rows(&mut tx, &family, caller.principal, ask, session).await?;
     tx.commit().await?;
-    let zone = Zone::named(query.tz.as_deref().unwrap_or_default());
-    Ok(context::render(
-        &name,
-        &rows,
-        Options::default(),
-        app.clock.now(),
-        zone,
-    ))
+    Ok(rendered)
+}
+
+/// The context of a project that nothing was written to yet; there is none of all projects.
+fn nothing(place: &Place, ask: &ContextAsk) -> Result<Rendered, Failure> {
+    let name = place.unborn.as_deref().ok_or(Rejection::ProjectRequired)?;
+    let rows = ContextRows::default();
+    Ok(match ask.format {
+        Format::Index | Format::Full => index(name, &rows, &WorkState::default(), ask),
+        Format::Table(_) => alone("table", render_table(name, None, &[], ask.zone)),
+        Format::Overview(_) => {
+            let totals = ContextTotals::default();
+            alone("overview", render_overview(name, &rows, &totals, ask.zone))
+        }
+    })
+}
+
+async fn rows(
+    tx: &mut TenantTx,
+    family: &Family,
+    principal: PrincipalId,
+    ask: &ContextAsk,
+    session: Option<&str>,
+) -> Result<Rendered, Failure> {
+    let Family { project, members } = family;
+    let reader = Reader {
+        principal,
+        projects: cairn_domain::project::ProjectSet::Only(members.clone()),
+    };
+    match &ask.format {
+        Format::Index | Format::Full => {
+            let picked = tx.context(project.id, members, &reader, &ask.selection);
+            let (mut rows, work) = picked.await?;
+            if ask.last_reply {
+                rows.last_reply = tx.last_reply(members, &reader, session).await?;
+            }
+            Ok(index(&project.name, &rows, &work, ask))
+        }
+        Format::Table(folder) => {
+            let picked = tx.context_by_file(members, &reader, &ask.selection, folder.as_deref());
+            let rows = picked.await?;
+            let table = render_table(&project.name, folder.as_deref(), &rows, ask.zone);
+            Ok(alone("table", table))
+        }
+        Format::Overview(query) => {
+            let (rows, totals) = match query {
+                None => {
+                    let picked = tx.context(project.id, members, &reader, &ask.selection);
+                    let (rows, _) = picked.await?;
+                    (rows, tx.context_totals(members, &reader).await?)
+                }
+                Some(query) => matching(tx, &reader, ask, query).await?,
+            };
+            let text = render_overview(&project.name, &rows, &totals, ask.zone);
+            Ok(alone("overview", text))
+        }
+    }
+}
+
+/// The observations that match some words, and what they come to.
+async fn matching(
+    tx: &mut TenantTx,
+    reader: &Reader,
+    ask: &ContextAsk,
+    query: &str,
+) -> Result<(ContextRows, ContextTotals), Failure> {
+    if cairn_domain::bounds::units(query) > limits::QUERY_UNITS || query.len() > limits::QUERY_BYTES
+    {
+        let allowed = format!("at most {} UTF-16 code units", limits::QUERY_UNITS);
+        return Err(Rejection::invalid_field("/query", allowed).into());
+    }
+    let wanted = ask.selection.observations.min(limits::READ_IDS as u32);
+    let found = tx.search_index(&terms(query), reader, wanted).await?;
+    let is_wanted = |id: &RecordId| id.kind == RecordKind::Observation;
+    let ids: Vec<RecordId> = found.iter().map(|row| row.id).filter(is_wanted).collect();
+    let records = tx.get_records(&ids, reader).await?;
+    let mut sessions: Vec<_> = records
+        .iter()
+        .map(|record| record.session.clone())
+        .collect();
+    sessions.sort_unstable();
+    sessions.dedup();
+    let observations: Vec<_> = records.iter().filter_map(observation).collect();
+    let totals = ContextTotals {
+        observations: observations.len() as u64,
+        sessions: sessions.len() as u64,
+        read_tokens: observations.iter().map(|o| u64::from(o.read_tokens)).sum(),
+    };
+    let rows = ContextRows {
+        observations,
+        ..ContextRows::default()
+    };
+    Ok((rows, totals))
+}
+
+fn observation(record: &Record) -> Option<ContextObservation> {
+    let RecordBody::Observation(body) = &record.body else {
+        return None;
+    };
+    Some(ContextObservation {
+        number: record.row.id.number,
+        at: record.row.at,
+        kind: record.row.kind?,
+        title: record.row.title.clone(),
+        narrative: None,
+        facts: None,
+        read_tokens: body.read_tokens,
+        work_tokens: body.work_tokens,
+        author: record.row.author.clone(),
+    })
+}
+
+/// Work state first, then the index in the room that it leaves.
+fn index(name: &str, rows: &ContextRows, work: &WorkState, ask: &ContextAsk) -> Rendered {
+    let is_endless = ask.format == Format::Full;
+    let room = |room: Room| if is_endless { Room::ENDLESS } else { room };
+    let block = render_block(work, room(ask.budget.work_state()));
+    let left = room(ask.budget.index(block.size()));
+    let index = render_index(name, rows, ask.options, ask.zone, left);
+    Rendered {
+        parts: vec![
+            ("work_state".to_owned(), block),
+            ("index".to_owned(), index),
+        ],
+        hlc: work.newest().map(|hlc| hlc.to_string()),
+    }
+}
+
+/// A context of one part that holds no hour.
+fn alone(name: &str, text: String) -> Rendered {
+    Rendered {
+        parts: vec![(name.to_owned(), Template::text(text))],
+        hlc: None,
+    }
 }

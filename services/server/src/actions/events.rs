@@ -1,13 +1,10 @@
 //! Events: taking in what clients send, item by item, in one transaction.
 
-use std::time::Duration;
-
 use cairn_domain::Rejection;
 use cairn_domain::event::{EventBody, EventDraft, Origin};
 use cairn_domain::limits;
 use cairn_domain::project::fold;
 use cairn_domain::scope::Scope;
-use cairn_store::StoreError;
 use cairn_store::events::{EventBatch, EventOutcome, EventStatus, PreparedEvent, Recorded};
 use cairn_wire::events::{
     Batch, BatchAnswer, Check, CheckAnswer, CheckedItem, Item, ItemAnswer, ItemStatus, ProjectName,
@@ -20,15 +17,10 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::Failure;
 use super::projects::{place, widest_reader};
+use super::{Attempts, Failure};
 use crate::app::App;
 use crate::auth::Caller;
-
-/// How often a batch is tried when another one was quicker.
-const ATTEMPTS: u32 = 5;
-/// The longest pause before the second try, in milliseconds; it doubles with each further one.
-const PAUSE_MS: u64 = 20;
 
 /// Stores the valid items of a batch and says what became of each.
 ///
@@ -60,6 +52,7 @@ pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAns
     Ok(BatchAnswer {
         items,
         position: recorded.position,
+        hlc: recorded.hlc.map(|hlc| hlc.to_string()),
         ignored: read.ignored,
     })
 }
@@ -166,50 +159,40 @@ pub async fn check(app: &App, caller: &Caller, json: &str) -> Result<CheckAnswer
     })
 }
 
-/// Commits the events; a batch that lost a race with another is tried again as a whole, and only
-/// such a one: what timed out once would keep others waiting a second time.
 async fn store(
     app: &App,
     caller: &Caller,
     events: &[PreparedEvent],
     arrived_at: DateTime<Utc>,
 ) -> Result<Recorded, Failure> {
-    let mut attempt = 1;
+    let mut attempts = Attempts::default();
     loop {
-        let done = async {
-            let mut tx = app.store.tenant(caller.tenant, "events.record").await?;
-            let reader = widest_reader(&mut tx, caller).await?;
-            let batch = EventBatch {
-                author: caller.principal,
-                projects: &reader.projects,
-                arrived_at,
-                origin: Origin::Api,
-                events,
-            };
-            let recorded = tx.record_events(&batch).await?;
-            tx.commit().await?;
-            Ok::<_, Failure>(recorded)
-        };
-        match done.await {
-            Ok(recorded) => return Ok(recorded),
-            Err(Failure::Store(StoreError::Raced)) if attempt < ATTEMPTS => {
-                tracing::debug!(attempt, "batch tried again");
-                tokio::time::sleep(pause(attempt)).await;
-                attempt += 1;
-            }
-            Err(failure) => return Err(failure),
+        match commit(app, caller, events, arrived_at).await {
+            Err(failure) if attempts.go_on_after(&failure).await => {}
+            done => return done,
         }
     }
 }
 
-/// A pause of random length, so that two batches do not meet again.
-fn pause(attempt: u32) -> Duration {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "when a batch is tried again shows in nothing that is stored"
-    )]
-    let part: f64 = rand::random();
-    Duration::from_millis(PAUSE_MS << attempt.min(ATTEMPTS)).mul_f64(part)
+async fn commit(
+    app: &App,
+    caller: &Caller,
+    events: &[PreparedEvent],
+    arrived_at: DateTime<Utc>,
+) -> Result<Recorded, Failure> {
+    let mut tx = app.store.tenant(caller.tenant, "events.record").await?;
+    let reader = widest_reader(&mut tx, caller).await?;
+    let batch = EventBatch {
+        author: caller.principal,
+        projects: &reader.projects,
+        arrived_at,
+        origin: Origin::Api,
+        events,
+        live: None,
+    };
+    let recorded = tx.record_events(&batch).await?;
+    tx.commit().await?;
+    Ok(recorded)
 }
 
 fn parse(

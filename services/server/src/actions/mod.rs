@@ -5,12 +5,20 @@ pub mod events;
 pub mod observations;
 pub mod projects;
 pub mod search;
+pub mod work_state;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use cairn_domain::Rejection;
 use cairn_store::StoreError;
 use cairn_store::continuations::ContinuationError;
 use cairn_wire::{Code, Problem};
 
+/// How often a transaction is tried when another one was quicker.
+const ATTEMPTS: u32 = 5;
+/// The longest pause before the second try, in milliseconds; it doubles with each further one.
+const PAUSE_MS: u64 = 20;
 /// Seconds after which an unavailable store is worth another try.
 const RETRY_SECONDS: u32 = 2;
 
@@ -40,12 +48,30 @@ impl Failure {
         Self::Fault(cause.into())
     }
 
+    /// The same failure for another one who waited for what failed.
+    #[must_use]
+    pub fn shared(self: Arc<Self>) -> Self {
+        Arc::try_unwrap(self).unwrap_or_else(|shared| match &*shared {
+            Self::Rejected(rejection) => Self::Rejected(rejection.clone()),
+            Self::Problem(problem) => Self::Problem(problem.clone()),
+            Self::Store(StoreError::Unavailable) => StoreError::Unavailable.into(),
+            Self::Store(StoreError::Timeout) => StoreError::Timeout.into(),
+            other => Self::Fault(format!("shared: {other}")),
+        })
+    }
+
     /// What the caller is told.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Rejected(rejection) => rejection.into(),
             Self::Problem(problem) => *problem,
+            Self::Store(StoreError::Claimed(held)) => Rejection::Claimed {
+                task: "the task".to_owned(),
+                holder: held.holder,
+                until: held.until,
+            }
+            .into(),
             Self::Store(StoreError::Crowded) => {
                 Problem::fault(Code::Overloaded).retry_after(RETRY_SECONDS)
             }
@@ -73,7 +99,7 @@ impl Failure {
     #[must_use]
     pub fn cause(&self) -> Option<String> {
         match self {
-            Self::Rejected(_) | Self::Problem(_) => None,
+            Self::Rejected(_) | Self::Problem(_) | Self::Store(StoreError::Claimed(_)) => None,
             Self::Store(error) => Some(format!("{error:?}")),
             Self::Continuations(error) => Some(format!("{error:?}")),
             Self::Fault(cause) => Some(cause.clone()),
@@ -85,4 +111,32 @@ impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         Self::Problem(Box::new(problem))
     }
+}
+
+/// The attempts at a transaction: one that lost a race with another is tried again as a whole,
+/// and only such a one. What timed out once would keep others waiting a second time.
+#[derive(Default)]
+pub struct Attempts(u32);
+
+impl Attempts {
+    /// Whether to try once more after this failure; if so, once a pause is over.
+    pub async fn go_on_after(&mut self, failure: &Failure) -> bool {
+        self.0 += 1;
+        let again = matches!(failure, Failure::Store(StoreError::Raced)) && self.0 < ATTEMPTS;
+        if again {
+            tracing::debug!(attempt = self.0, "tried again");
+            tokio::time::sleep(pause(self.0)).await;
+        }
+        again
+    }
+}
+
+/// A pause of random length, so that two transactions do not meet again.
+fn pause(attempt: u32) -> Duration {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "when a transaction is tried again shows in nothing that is stored"
+    )]
+    let part: f64 = rand::random();
+    Duration::from_millis(PAUSE_MS << attempt.min(ATTEMPTS)).mul_f64(part)
 }

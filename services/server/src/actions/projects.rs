@@ -1,6 +1,7 @@
 //! Projects: which of them a call is about (contract 2.1).
 
 use cairn_domain::Rejection;
+use cairn_domain::ids::ProjectId;
 use cairn_domain::project::{Family, Project, ProjectKey, ProjectSet, Reader};
 use cairn_store::TenantTx;
 
@@ -16,6 +17,25 @@ pub struct Place {
     pub project: Option<Project>,
     /// The name to show for a project that nothing has been written to yet.
     pub unborn: Option<String>,
+}
+
+impl Place {
+    /// The name to show for it: `*` for every project.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let project = self.project.as_ref().map(|project| project.name.as_str());
+        project.or(self.unborn.as_deref()).unwrap_or("*")
+    }
+
+    /// The project with what was merged into it; nothing for `*` and for a project that does not
+    /// exist yet.
+    #[must_use]
+    pub fn members(&self) -> Vec<ProjectId> {
+        match &self.reader.projects {
+            ProjectSet::Only(members) => members.clone(),
+            ProjectSet::All => Vec::new(),
+        }
+    }
 }
 
 /// Finds the place of a call: the argument, the header, or the credential's limit.

@@ -7,8 +7,9 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::Response;
-use cairn_domain::limits;
+use cairn_domain::event::SessionKey;
 use cairn_domain::scope::{Scope, Scopes};
+use cairn_domain::{bounds, limits};
 use cairn_store::{Credential, Store, StoreError};
 use cairn_wire::{Code, Problem};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -17,6 +18,9 @@ use super::Caller;
 use super::key::ApiKey;
 use crate::actions::Failure;
 use crate::app::App;
+
+/// The host of a session whose name does not tell.
+const NO_HOST: &str = "mcp";
 
 /// Verifies the request's credential and hands its [`Caller`] on.
 ///
@@ -123,7 +127,8 @@ fn caller(credential: &Credential, headers: &HeaderMap) -> Caller {
         scopes: credential.scopes.and(most(credential)),
         project_limit: credential.project.clone(),
         expires_at: credential.expires_at,
-        current_project: current_project(headers),
+        current_project: decoded(headers, "cairn-project"),
+        session: decoded(headers, "cairn-session").and_then(|text| session(&text)),
     }
 }
 
@@ -138,9 +143,19 @@ fn most(credential: &Credential) -> Scopes {
     }
 }
 
-fn current_project(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get("cairn-project")?.as_bytes();
+/// The text of a header that travels percent-encoded; an empty one is absent.
+fn decoded(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = headers.get(name)?.as_bytes();
     let decoded = percent_encoding::percent_decode(value).decode_utf8_lossy();
     let text = decoded.trim();
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// `<host>/<id>`; one without a host belongs to none that is known. What no session can be named
+/// is no session: the call itself is not refused for it.
+fn session(text: &str) -> Option<SessionKey> {
+    let (host, id) = text.split_once('/').unwrap_or((NO_HOST, text));
+    let host = bounds::word("", host.trim().to_owned(), limits::WORD_BYTES).ok()?;
+    let id = bounds::word("", id.trim().to_owned(), limits::HOST_ID_BYTES).ok()?;
+    Some(SessionKey { host, id })
 }

@@ -5,6 +5,7 @@ pub mod key;
 pub mod layer;
 
 use cairn_domain::Rejection;
+use cairn_domain::event::SessionKey;
 use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::project::Project;
 use cairn_domain::scope::{Role, Scope, Scopes};
@@ -36,6 +37,8 @@ pub struct Caller {
     pub expires_at: DateTime<Utc>,
     /// Header `Cairn-Project`: id, key or name of the current project, decoded.
     pub current_project: Option<String>,
+    /// Header `Cairn-Session`: the host and its id of the session, `<host>/<id>`, decoded.
+    pub session: Option<SessionKey>,
 }
 
 impl Caller {

@@ -1,22 +1,27 @@
-//! `GET /v1/context`.
+//! `GET /v1/context`, and clearing what is kept of it.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use cairn_domain::bounds::{est_tokens, units};
+use cairn_domain::scope::Scope;
 use cairn_wire::Problem;
-use cairn_wire::context::{ContextAnswer, ContextQuery};
+use cairn_wire::context::{ContextAnswer, ContextPart, ContextQuery};
 
-use super::extract::ApiQuery;
+use super::extract::{ApiPath, ApiQuery};
+use crate::actions::context::Filled;
 use crate::actions::{Failure, context};
 use crate::app::App;
 use crate::auth::Caller;
 
-/// The text a session starts with: what exists and what it costs.
+/// The text a session starts with: what is open, what exists and what it costs.
+///
+/// A kept one is served as long as nothing in it has changed; `Cache-Control: no-cache` has it
+/// rendered anew.
 #[utoipa::path(get, path = "/v1/context", tag = "context", params(ContextQuery), responses(
     (status = 200, content((String = "text/plain"), (ContextAnswer = "application/json"))),
     (status = "4XX", body = Problem, content_type = "application/problem+json"),
@@ -27,21 +32,62 @@ pub async fn show(
     headers: HeaderMap,
     ApiQuery(query): ApiQuery<ContextQuery>,
 ) -> Result<Response, Failure> {
-    let text = context::render(&app, &caller, &query).await?;
+    let anew = says(&headers, &CACHE_CONTROL, "no-cache");
+    let filled = context::render(&app, &caller, &query, anew).await?;
     let no_store = (CACHE_CONTROL, "private, no-store");
-    if wants_json(&headers) {
-        let answer = ContextAnswer {
-            units: units(&text),
-            est_tokens: est_tokens(&text),
-            text,
-        };
-        return Ok(([no_store], Json(answer)).into_response());
+    if says(&headers, &ACCEPT, "application/json") {
+        return Ok(([no_store], Json(answer(filled))).into_response());
     }
     let plain = (CONTENT_TYPE, "text/plain; charset=utf-8");
-    Ok(([plain, no_store], text).into_response())
+    Ok(([plain, no_store], joined(&filled)).into_response())
 }
 
-fn wants_json(headers: &HeaderMap) -> bool {
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    accept.is_some_and(|accept| accept.contains("application/json"))
+/// Drops what a builder keeps for the tenant, on every replica.
+#[utoipa::path(post, path = "/v1/cache/{builder}/clear", tag = "context",
+    params(("builder" = String, Path, description = "`context`")), responses((status = 204),
+        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        (status = 503, body = Problem, content_type = "application/problem+json")))]
+pub async fn clear(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiPath(builder): ApiPath<String>,
+) -> Result<StatusCode, Failure> {
+    caller.require(Scope::TenantAdmin)?;
+    context::clear(&app, &caller, builder.parse()?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn joined(filled: &Filled) -> String {
+    let size = filled.parts.iter().map(|(_, text)| text.len() + 2).sum();
+    let mut whole = String::with_capacity(size);
+    for (_, text) in &filled.parts {
+        if !whole.is_empty() {
+            whole.push_str("\n\n");
+        }
+        whole.push_str(text);
+    }
+    whole
+}
+
+fn answer(filled: Filled) -> ContextAnswer {
+    let text = joined(&filled);
+    let parts = filled.parts.into_iter();
+    ContextAnswer {
+        units: units(&text),
+        est_tokens: est_tokens(&text),
+        text,
+        parts: parts
+            .map(|(name, text)| ContextPart {
+                name,
+                units: units(&text),
+                text,
+            })
+            .collect(),
+        hlc: filled.hlc,
+    }
+}
+
+fn says(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| value.contains(word))
 }

@@ -12,6 +12,7 @@ mod events;
 mod health;
 mod observations;
 mod search;
+pub mod work_state;
 
 use std::sync::Arc;
 
@@ -58,6 +59,10 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(events::record))
         .routes(routes!(events::check))
         .routes(routes!(context::show))
+        .routes(routes!(context::clear))
+        .routes(routes!(work_state::write))
+        .routes(routes!(work_state::show))
+        .routes(routes!(work_state::history))
         .routes(routes!(search::mem_search))
         .routes(routes!(
             observations::get_observation,

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use cairn_domain::limits;
+use cairn_domain::search::input::{fields, flag, number, object};
+use cairn_wire::work_state::{WorkQuery, WorkWrite};
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::answer::Answer;
-use crate::actions::{Failure, observations, search};
+use crate::actions::{Failure, observations, search, work_state};
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -17,6 +21,8 @@ struct Listed {
     schema: fn() -> Value,
     /// Shown at once by hosts that hide tools behind a tool search.
     is_always_loaded: bool,
+    /// Whether it changes nothing.
+    is_read_only: bool,
 }
 
 const TOOLS: &[Listed] = &[
@@ -25,25 +31,44 @@ const TOOLS: &[Listed] = &[
         words: "Search the team's memory, for every memory question. query gives titles; continuation with selectedIds gives what surrounds them; once more gives the full records.",
         schema: mem_search_schema,
         is_always_loaded: true,
+        is_read_only: true,
     },
     Listed {
         name: "get_observations",
         words: "Legacy: full records by id, for ids already in front of you (session index, a search).",
         schema: get_observations_schema,
         is_always_loaded: true,
+        is_read_only: true,
+    },
+    Listed {
+        name: "work_state_write",
+        words: "Add to a to-do list or tracked state of this project, shared with the team; action claims or releases a task.",
+        schema: work_state_write_schema,
+        is_always_loaded: true,
+        is_read_only: false,
+    },
+    Listed {
+        name: "work_state_read",
+        words: "Read this project's lists.",
+        schema: work_state_read_schema,
+        is_always_loaded: false,
+        is_read_only: true,
     },
 ];
 
-/// Calls a tool; `None` if there is none of this name.
+/// Calls a tool; `None` if there is none of this name. `event_id` makes a write repeatable.
 pub async fn call(
     app: &App,
     caller: &Caller,
     name: &str,
     arguments: Value,
+    event_id: Option<Uuid>,
 ) -> Option<Result<Answer, Failure>> {
     match name {
         "mem_search" => Some(mem_search(app, caller, arguments).await),
         "get_observations" => Some(get_observations(app, caller, arguments).await),
+        "work_state_write" => Some(work_state_write(app, caller, arguments, event_id).await),
+        "work_state_read" => Some(work_state_read(app, caller, arguments).await),
         _ => None,
     }
 }
@@ -68,6 +93,60 @@ async fn get_observations(app: &App, caller: &Caller, arguments: Value) -> Resul
     Ok(Answer { text, data: None })
 }
 
+async fn work_state_write(
+    app: &App,
+    caller: &Caller,
+    arguments: Value,
+    event_id: Option<Uuid>,
+) -> Result<Answer, Failure> {
+    let texts = ["list", "action", "project"];
+    let arguments = object(arguments, &texts, &["fields", "leaseMinutes"])?;
+    let text = |name: &str| {
+        arguments
+            .get(name)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let lease = arguments.get("leaseMinutes");
+    let write = WorkWrite {
+        list: text("list").unwrap_or_default(),
+        fields: fields("fields", arguments.get("fields"))?.unwrap_or_default(),
+        action: text("action"),
+        lease_minutes: number("leaseMinutes", lease, 1, limits::MAX_LEASE_MINUTES)?,
+        project: text("project"),
+        ..WorkWrite::default()
+    };
+    let written = work_state::write(app, caller, write, event_id).await?;
+    Ok(Answer {
+        data: Some(json!({
+            "id": written.id, "hlc": written.hlc, "list": written.list, "project": written.project,
+            "holder": written.holder, "until": written.until,
+        })),
+        text: written.text,
+    })
+}
+
+async fn work_state_read(app: &App, caller: &Caller, arguments: Value) -> Result<Answer, Failure> {
+    let arguments = object(arguments, &["list", "project"], &["includeClosed"])?;
+    let text = |name: &str| {
+        arguments
+            .get(name)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let query = WorkQuery {
+        project: text("project"),
+        list: text("list"),
+        include_closed: flag("includeClosed", arguments.get("includeClosed"))?.unwrap_or(false),
+        snapshot: false,
+    };
+    let read = work_state::read(app, caller, &query).await?;
+    Ok(Answer {
+        data: Some(json!({"project": read.project, "hlc": read.hlc})),
+        text: read.text,
+    })
+}
+
 /// All tools, in the order of the contract's table.
 pub fn list() -> Vec<Tool> {
     TOOLS.iter().map(Listed::tool).collect()
@@ -79,7 +158,11 @@ impl Listed {
             unreachable!("schemas are objects")
         };
         let mut tool = Tool::new(self.name, self.words, Arc::new(schema));
-        tool.annotations = Some(ToolAnnotations::new().read_only(true).open_world(false));
+        tool.annotations = Some(
+            ToolAnnotations::new()
+                .read_only(self.is_read_only)
+                .open_world(false),
+        );
         if self.is_always_loaded {
             let mut meta = JsonObject::new();
             meta.insert("anthropic/alwaysLoad".to_owned(), Value::Bool(true));
@@ -103,6 +186,33 @@ fn mem_search_schema() -> Value {
             "maxDetails": count(1, 5, 3),
             "depthBefore": count(0, 3, 2),
             "depthAfter": count(0, 3, 2)
+        },
+        "additionalProperties": false
+    })
+}
+
+fn work_state_write_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "list": {"type": "string", "description": "One list per effort."},
+            "fields": {"type": "object", "description": "Keys and values; task names a to-do, status \"done\" or \"dropped\" closes, null clears."},
+            "action": {"type": "string", "enum": ["claim", "release"], "description": "Needs fields.task."},
+            "leaseMinutes": {"type": "integer", "minimum": 1, "maximum": limits::MAX_LEASE_MINUTES, "default": limits::LEASE_MINUTES},
+            "project": {"type": "string"}
+        },
+        "required": ["list", "fields"],
+        "additionalProperties": false
+    })
+}
+
+fn work_state_read_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "list": {"type": "string"},
+            "includeClosed": {"type": "boolean", "default": false},
+            "project": {"type": "string"}
         },
         "additionalProperties": false
     })

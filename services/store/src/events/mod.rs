@@ -55,6 +55,8 @@ pub struct LiveWriter<'a> {
     pub holder: &'a Holder,
     /// Whether they may take a task from others.
     pub is_admin: bool,
+    /// Whether the entry was made just now: then it comes after all that its list holds.
+    pub is_now: bool,
 }
 
 /// An event with all that takes time to make of it: so much that it is made before a transaction

@@ -8,8 +8,8 @@ use cairn_domain::hlc::{Arrival, Hlc};
 use cairn_domain::work_state::{Action, WorkEntryDraft};
 use chrono::{DateTime, Utc};
 
-use super::EventBatch;
 use super::plan::{Item, Plan};
+use super::{EventBatch, LiveWriter};
 use crate::work_state::hlc;
 use crate::{StoreError, TenantTx};
 
@@ -101,7 +101,7 @@ impl TenantTx {
     ) -> Result<Vec<Hlc>, StoreError> {
         let mut last = self.last_moments(batch, entries).await?;
         let newest = match (batch.live, entries) {
-            (Some(_), [entry]) => self.newest_of_list(entry).await?,
+            (Some(LiveWriter { is_now: true, .. }), [entry]) => self.newest_of_list(entry).await?,
             _ => None,
         };
         let mut moment = |entry: &Appended<'_>| {

@@ -63,7 +63,7 @@ impl TestApp {
             hosts: vec!["127.0.0.1".to_owned()],
             origins: Vec::new(),
         };
-        let app = App::new(store, continuations, Clock::system(), door);
+        let app = App::new(store, continuations, None, Clock::system(), door);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("bound"));
         let stop = CancellationToken::new();

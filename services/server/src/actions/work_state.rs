@@ -1,0 +1,351 @@
+//! Work state: writing to lists, claiming their tasks, reading what is open (contract 5).
+
+use cairn_domain::event::{EventBody, EventDraft, Origin, SessionKey, Visibility};
+use cairn_domain::hlc::Hlc;
+use cairn_domain::plain::one_line;
+use cairn_domain::project::{Project, ProjectKey, ProjectSet};
+use cairn_domain::scope::Scope;
+use cairn_domain::template::Room;
+use cairn_domain::work_state::{
+    Held, Holder, Lines, WorkEntryDraft, WorkState, clock_time, render_list, render_lists,
+};
+use cairn_domain::{Rejection, context::Zone, limits};
+use cairn_store::events::{EventBatch, EventOutcome, LiveWriter, PreparedEvent};
+use cairn_store::work_state::WorkPick;
+use cairn_store::{StoreError, TenantTx};
+use cairn_wire::work_state::{
+    HistoryAnswer, HistoryItem, HistoryQuery, WorkAnswer, WorkList, WorkQuery, WorkTask, WorkWrite,
+    WorkWritten,
+};
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::projects::{Place, place, widest_reader};
+use super::{Attempts, Failure};
+use crate::app::App;
+use crate::auth::Caller;
+
+/// Entries of a page of the history, by default.
+const PAGE: u32 = 50;
+
+/// Appends an entry, with what it does to the claim on its task.
+///
+/// # Errors
+/// `invalid_field`, `claimed`, `event_id_reused`, a project that cannot be told, a lacking scope,
+/// or an unavailable store.
+pub async fn write(
+    app: &App,
+    caller: &Caller,
+    write: WorkWrite,
+    event_id: Option<Uuid>,
+) -> Result<WorkWritten, Failure> {
+    caller.require(Scope::WorkWrite)?;
+    let entry = write.parse()?;
+    let session = write.session.map(|session| session.parse()).transpose()?;
+    let arrived_at = app.clock.now();
+    let made = Made {
+        entry,
+        session: session.or_else(|| caller.session.clone()),
+        made_at: write.at,
+        sent_at: write.sent_at,
+        event_id: write.event_id.or(event_id).unwrap_or_else(Uuid::now_v7),
+        arrived_at,
+    };
+    let _turn = app.store.turn(caller.tenant).await?;
+    let mut attempts = Attempts::default();
+    loop {
+        match append(app, caller, write.project.as_deref(), &made).await {
+            Err(failure) if attempts.go_on_after(&failure).await => {}
+            done => return done,
+        }
+    }
+}
+
+/// An entry with where and when it was made.
+struct Made {
+    entry: WorkEntryDraft,
+    session: Option<SessionKey>,
+    made_at: Option<DateTime<Utc>>,
+    sent_at: Option<DateTime<Utc>>,
+    event_id: Uuid,
+    arrived_at: DateTime<Utc>,
+}
+
+async fn append(
+    app: &App,
+    caller: &Caller,
+    project: Option<&str>,
+    made: &Made,
+) -> Result<WorkWritten, Failure> {
+    let mut tx = app.store.tenant(caller.tenant, "work_state.write").await?;
+    let mut found = place(&mut tx, caller, project).await?;
+    let key = project_key(&found, caller)?;
+    let holder = holder(caller, made.session.as_ref());
+    let recorded = record(&mut tx, caller, made, key, &holder).await?;
+    if found.project.is_none() {
+        // It was made by this entry.
+        found = place(&mut tx, caller, project).await?;
+    }
+    let Place {
+        project, reader, ..
+    } = found;
+    let project = project.ok_or_else(|| Failure::fault("the project of an entry is not there"))?;
+    let own = ProjectSet::Only(vec![project.id]);
+    let state = tx
+        .work_state(WorkPick {
+            projects: &own,
+            project: Some(project.id),
+            list: Some(&made.entry.list),
+            closed: false,
+        })
+        .await?;
+    let hlc = match recorded {
+        Some(hlc) => Some(hlc),
+        None => tx.newest_work_entry(&reader.projects).await?,
+    };
+    tx.commit().await?;
+    Ok(written(caller, made, &project, state, hlc, &holder))
+}
+
+/// Stores the entry; its moment, or none if it was stored before.
+async fn record(
+    tx: &mut TenantTx,
+    caller: &Caller,
+    made: &Made,
+    project: ProjectKey,
+    holder: &Holder,
+) -> Result<Option<Hlc>, Failure> {
+    let reader = widest_reader(tx, caller).await?;
+    let made_at = made.made_at.filter(|at| at.timestamp() >= 0);
+    let sent_at = made.sent_at.filter(|at| at.timestamp() >= 0);
+    let draft = EventDraft {
+        event_id: made.event_id,
+        at: made_at.unwrap_or(made.arrived_at).min(made.arrived_at),
+        project,
+        session: made.session.clone(),
+        agent_id: None,
+        agent_type: None,
+        branch: None,
+        checkout: None,
+        visibility: Visibility::Team,
+        digest: digest(&made.entry),
+        body: EventBody::WorkEntry {
+            entry: made.entry.clone(),
+            made_at: made_at.unwrap_or(made.arrived_at),
+            sent_at: sent_at.unwrap_or(made.arrived_at),
+            machine: None,
+        },
+    };
+    let events = [PreparedEvent::of(draft)?];
+    let batch = EventBatch {
+        author: caller.principal,
+        projects: &reader.projects,
+        arrived_at: made.arrived_at,
+        origin: Origin::Api,
+        events: &events,
+        live: Some(LiveWriter {
+            holder,
+            is_admin: caller.is_admin(),
+            is_now: made_at.is_none(),
+        }),
+    };
+    let recorded = tx
+        .record_events(&batch)
+        .await
+        .map_err(|error| match error {
+            StoreError::Claimed(held) => claimed(&made.entry, held),
+            other => other.into(),
+        })?;
+    match recorded.outcomes.first() {
+        Some(EventOutcome::ReusedByAnother) => Err(Rejection::EventIdReused.into()),
+        _ => Ok(recorded.hlc),
+    }
+}
+
+fn claimed(entry: &WorkEntryDraft, held: Held) -> Failure {
+    let task = one_line(entry.task.as_deref().unwrap_or_default());
+    Failure::Rejected(Rejection::Claimed {
+        task,
+        holder: held.holder,
+        until: held.until,
+    })
+}
+
+/// As whom a caller holds a task: two sessions of one member are two holders.
+fn holder(caller: &Caller, session: Option<&SessionKey>) -> Holder {
+    let digest = session.map(|session| {
+        let key = [session.host.as_str(), session.id.as_str()].join("\0");
+        let digest = Sha256::digest(key.as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    });
+    Holder::new(
+        caller.principal.key,
+        &caller.name,
+        digest.unwrap_or_default(),
+    )
+}
+
+/// What makes two sendings of one entry equal, as [`super::events`] counts a spooled one.
+fn digest(entry: &WorkEntryDraft) -> [u8; 16] {
+    let list = json!(entry.list);
+    let body = format!("{{\"list\":{list},\"fields\":{}}}", entry.fields);
+    let mut hasher = Sha256::new();
+    hasher.update(b"work_entry\0");
+    hasher.update(body.as_bytes());
+    let whole: [u8; 32] = hasher.finalize().into();
+    let mut half = [0; 16];
+    half.copy_from_slice(&whole[..16]);
+    half
+}
+
+/// The key that an entry names its project by: a new project is made by it.
+fn project_key(place: &Place, caller: &Caller) -> Result<ProjectKey, Failure> {
+    match (&place.project, &place.unborn, &caller.current_project) {
+        (Some(project), ..) => Ok(ProjectKey {
+            key: project.key.clone(),
+            name: project.name.clone(),
+        }),
+        (None, Some(_), Some(text)) => Ok(ProjectKey::parse(text.clone(), None)?),
+        _ => Err(Rejection::ProjectRequired.into()),
+    }
+}
+
+fn written(
+    caller: &Caller,
+    made: &Made,
+    project: &Project,
+    mut state: WorkState,
+    hlc: Option<Hlc>,
+    me: &Holder,
+) -> WorkWritten {
+    let now = made.arrived_at;
+    if !caller.scopes.contains(Scope::MemoryRead) {
+        // Whoever may only write learns nothing of what others wrote.
+        state = WorkState::default();
+    }
+    let tasks = state.lists.iter().flat_map(|list| &list.tasks);
+    let open: Vec<WorkTask> = tasks.map(|task| WorkTask::of(task, now)).collect();
+    let own = made.entry.task.as_ref();
+    let held = own.and_then(|own| open.iter().find(|task| task.task == *own));
+    let (holder, until) = held.map_or((None, None), |task| (task.holder.clone(), task.until));
+    let mut head = format!(
+        "Stored in \"{}\" ({}).",
+        one_line(&made.entry.list),
+        one_line(&project.name)
+    );
+    if let (Some(task), Some(holder), Some(until)) = (own, &holder, until)
+        && *holder != me.name
+    {
+        let (task, until) = (one_line(task), clock_time(until));
+        head.push_str(&format!("\n{task} is held by {holder} until {until} UTC."));
+    }
+    let text = if caller.scopes.contains(Scope::MemoryRead) {
+        render_list(&head, &state, Room::units(limits::WORK_ANSWER_UNITS)).fill(now, Zone::UTC)
+    } else {
+        head
+    };
+    WorkWritten {
+        id: made.event_id,
+        hlc: hlc.map(|hlc| hlc.to_string()),
+        list: made.entry.list.clone(),
+        project: project.name.clone(),
+        open,
+        holder,
+        until,
+        text,
+    }
+}
+
+/// What the lists of a project say.
+///
+/// # Errors
+/// As [`place`]; a lacking scope or an unavailable store.
+pub async fn read(app: &App, caller: &Caller, query: &WorkQuery) -> Result<WorkAnswer, Failure> {
+    caller.require(Scope::MemoryRead)?;
+    let mut tx = app.store.tenant(caller.tenant, "work_state.read").await?;
+    let place = place(&mut tx, caller, query.project.as_deref()).await?;
+    let list = query.list.as_deref().map(str::trim);
+    let pick = WorkPick {
+        projects: &place.reader.projects,
+        project: place.project.as_ref().map(|project| project.id),
+        list: list.filter(|list| !list.is_empty()),
+        closed: query.include_closed,
+    };
+    let state = tx.work_state(pick).await?;
+    let hlc = tx.newest_work_entry(&place.reader.projects).await?;
+    tx.commit().await?;
+    let now = app.clock.now();
+    let project = place.name().to_owned();
+    let which = Lines {
+        closed: query.include_closed,
+        authors: true,
+    };
+    let lines = render_lists(&state, which, Room::units(limits::WORK_READ_UNITS));
+    let text = match lines {
+        Some(lines) => lines.fill(now, Zone::UTC),
+        None if query.include_closed => format!("No work lists in {}.", one_line(&project)),
+        None => format!("No open work in {}.", one_line(&project)),
+    };
+    let lists = state.lists.iter().map(|list| WorkList::of(list, now));
+    Ok(WorkAnswer {
+        project,
+        lists: lists.collect(),
+        more_lines: state.unread_lines,
+        hlc: hlc.map(|hlc| hlc.to_string()),
+        text,
+        snapshot: query.snapshot.then_some(state),
+    })
+}
+
+/// A page of a project's entries, in the order of the fold.
+///
+/// # Errors
+/// `invalid_cursor`, `invalid_field`; as [`read`].
+pub async fn history(
+    app: &App,
+    caller: &Caller,
+    query: &HistoryQuery,
+) -> Result<HistoryAnswer, Failure> {
+    caller.require(Scope::MemoryRead)?;
+    let after = query.after()?;
+    let limit = query.limit.unwrap_or(PAGE);
+    if !(1..=limits::HISTORY_ENTRIES).contains(&limit) {
+        let allowed = format!("1 to {}", limits::HISTORY_ENTRIES);
+        return Err(Rejection::invalid_field("/limit", allowed).into());
+    }
+    let mut tx = app
+        .store
+        .tenant(caller.tenant, "work_state.history")
+        .await?;
+    let place = place(&mut tx, caller, query.project.as_deref()).await?;
+    let list = query.list.as_deref().map(str::trim);
+    let list = list.filter(|list| !list.is_empty());
+    // One more than asked for tells whether there is another page.
+    let entries = tx
+        .work_history(&place.reader.projects, list, after, limit + 1)
+        .await?;
+    tx.commit().await?;
+    let more = entries.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut items = Vec::with_capacity(entries.len());
+    for entry in entries {
+        items.push(HistoryItem {
+            event_id: entry.event_id,
+            hlc: entry.place().hlc.to_string(),
+            after: entry.after().map(|hlc| hlc.to_string()),
+            fields: serde_json::from_str(&entry.fields)
+                .map_err(|e| Failure::fault(e.to_string()))?,
+            project: entry.project,
+            list: entry.list,
+            action: entry.action,
+            at: entry.at,
+            arrived_at: entry.arrived_at,
+            author: entry.author,
+            session: entry.session,
+        });
+    }
+    items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let next_cursor = items.last().filter(|_| more).map(HistoryItem::cursor);
+    Ok(HistoryAnswer { items, next_cursor })
+}
