@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::Failure;
-use super::projects::{Place, place};
+use super::projects::place;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::contexts::{Known, Rendered};
@@ -51,7 +51,7 @@ pub async fn render(
     let rendered = if is_kept {
         kept(app, caller, query, &ask, now).await?
     } else {
-        Arc::new(fresh(app, caller, query, &ask).await?)
+        Arc::new(Box::pin(fresh(app, caller, query, &ask)).await?)
     };
     let parts = rendered.parts.iter();
     Ok(Filled {
@@ -84,34 +84,17 @@ async fn kept(
     let text = named(caller, query).ok_or(Rejection::ProjectRequired)?;
     let known = match app.contexts.find(caller, text).await? {
         Some(known) => known,
-        None => {
-            let mut tx = app.store.tenant(caller.tenant, "context.place").await?;
-            let place = place(&mut tx, caller, query.project.as_deref()).await?;
-            let Some(project) = place.project else {
-                tx.commit().await?;
-                return nothing(&place, ask).map(Arc::new);
-            };
-            let family = tx.get_project_family(project.id).await?;
-            let (revision, is_own) = tx
-                .context_revision(project.id, &family, &place.reader)
-                .await?;
-            tx.commit().await?;
-            let known = Arc::new(Known {
-                project,
-                family,
-                revision,
-                is_own,
-            });
-            app.contexts.note(caller, text, Arc::clone(&known)).await;
-            known
-        }
+        None => match Box::pin(find(app, caller, text, query.project.as_deref())).await? {
+            Found::Project(known) => known,
+            Found::Unborn(name) => return Ok(Arc::new(nothing(&name, ask))),
+        },
     };
     let question = ContextQuery {
         project: None,
         ..query.clone()
     };
     let question = serde_json::to_string(&question).map_err(|e| Failure::fault(e.to_string()))?;
-    let make = async {
+    let make = || async {
         let mut tx = app.store.tenant(caller.tenant, "context.render").await?;
         // Whoever sees nothing of their own is read for as nobody: should they write something
         // private meanwhile, it must not get into what all others are shown.
@@ -127,6 +110,43 @@ async fn kept(
     app.contexts
         .get_or_render(caller, &known, question, now, make)
         .await
+}
+
+/// What a caller named.
+enum Found {
+    Project(Arc<Known>),
+    /// One that nothing was written to yet, by the name to show for it.
+    Unborn(String),
+}
+
+/// Finds the place of a call in the database, and where it stands.
+async fn find(
+    app: &App,
+    caller: &Caller,
+    text: &str,
+    argument: Option<&str>,
+) -> Result<Found, Failure> {
+    let mut tx = app.store.tenant(caller.tenant, "context.place").await?;
+    let place = place(&mut tx, caller, argument).await?;
+    let family = place.members();
+    let Some(project) = place.project else {
+        return place
+            .unborn
+            .map(Found::Unborn)
+            .ok_or_else(|| Rejection::ProjectRequired.into());
+    };
+    let (revision, is_own) = tx
+        .context_revision(project.id, &family, &place.reader)
+        .await?;
+    tx.commit().await?;
+    let known = Arc::new(Known {
+        project,
+        family,
+        revision,
+        is_own,
+    });
+    app.contexts.note(caller, text, Arc::clone(&known)).await;
+    Ok(Found::Project(known))
 }
 
 /// A principal that nobody is.
@@ -153,10 +173,11 @@ async fn fresh(
 ) -> Result<Rendered, Failure> {
     let mut tx = app.store.tenant(caller.tenant, "context.render").await?;
     let place = place(&mut tx, caller, query.project.as_deref()).await?;
-    let Some(project) = place.project.clone() else {
-        return nothing(&place, ask);
-    };
     let members = place.members();
+    let Some(project) = place.project else {
+        let name = place.unborn.ok_or(Rejection::ProjectRequired)?;
+        return Ok(nothing(&name, ask));
+    };
     let family = Family { project, members };
     let session = caller.session.as_ref().map(|session| session.id.as_str());
     let rendered = rows(&mut tx, &family, caller.principal, ask, session).await?;
@@ -164,18 +185,17 @@ async fn fresh(
     Ok(rendered)
 }
 
-/// The context of a project that nothing was written to yet; there is none of all projects.
-fn nothing(place: &Place, ask: &ContextAsk) -> Result<Rendered, Failure> {
-    let name = place.unborn.as_deref().ok_or(Rejection::ProjectRequired)?;
+/// The context of a project that nothing was written to yet.
+fn nothing(name: &str, ask: &ContextAsk) -> Rendered {
     let rows = ContextRows::default();
-    Ok(match ask.format {
+    match ask.format {
         Format::Index | Format::Full => index(name, &rows, &WorkState::default(), ask),
         Format::Table(_) => alone("table", render_table(name, None, &[], ask.zone)),
         Format::Overview(_) => {
             let totals = ContextTotals::default();
             alone("overview", render_overview(name, &rows, &totals, ask.zone))
         }
-    })
+    }
 }
 
 async fn rows(

@@ -32,12 +32,19 @@ impl CredentialCache {
     ///
     /// # Errors
     /// Those of `find`, which is asked again next time.
-    pub async fn get_or_find(
+    pub async fn get_or_find<F>(
         &self,
         hash: [u8; 32],
-        find: impl Future<Output = Result<Arc<Credential>, Problem>>,
-    ) -> Result<Arc<Credential>, Problem> {
-        let found = self.0.try_get_with(hash, find).await;
+        find: impl FnOnce() -> F,
+    ) -> Result<Arc<Credential>, Problem>
+    where
+        F: Future<Output = Result<Arc<Credential>, Problem>>,
+    {
+        if let Some(seen) = self.0.get(&hash).await {
+            return Ok(seen);
+        }
+        // The search is rare and its state large: apart, it does not weigh on every request.
+        let found = Box::pin(self.0.try_get_with(hash, find())).await;
         found.map_err(Arc::unwrap_or_clone)
     }
 }
@@ -95,22 +102,24 @@ mod tests {
             Ok(credential())
         };
         let (one, two, three) = tokio::join!(
-            cache.get_or_find([1; 32], find()),
-            cache.get_or_find([1; 32], find()),
-            cache.get_or_find([2; 32], find()),
+            cache.get_or_find([1; 32], find),
+            cache.get_or_find([1; 32], find),
+            cache.get_or_find([2; 32], find),
         );
         assert!(one.is_ok() && two.is_ok() && three.is_ok());
-        cache.get_or_find([1; 32], find()).await.expect("kept");
+        cache.get_or_find([1; 32], find).await.expect("kept");
         assert_eq!(asked.load(Ordering::Relaxed), 2);
     }
 
     #[tokio::test]
     async fn a_failure_is_not_kept() {
         let cache = CredentialCache::new();
-        let away = async { Err(Problem::fault(Code::StoreUnavailable)) };
+        let away = || async { Err(Problem::fault(Code::StoreUnavailable)) };
         let failed = cache.get_or_find([1; 32], away).await.expect_err("away");
         assert_eq!(failed.code, Code::StoreUnavailable);
-        let found = cache.get_or_find([1; 32], async { Ok(credential()) }).await;
+        let found = cache
+            .get_or_find([1; 32], || async { Ok(credential()) })
+            .await;
         assert!(found.is_ok());
     }
 }

@@ -43,7 +43,7 @@ async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
         .ok_or_else(unauthenticated)?;
     let hash = key.hash();
     let now = app.clock.now();
-    let find = async {
+    let find = || async {
         let found = find(app, &key, now).await;
         found.map(Arc::new).map_err(|failure| {
             if let Some(cause) = failure.cause() {

@@ -144,14 +144,17 @@ impl Contexts {
     ///
     /// # Errors
     /// Those of `render`.
-    pub async fn get_or_render(
+    pub async fn get_or_render<F>(
         &self,
         caller: &Caller,
         known: &Known,
         ask: String,
         now: DateTime<Utc>,
-        render: impl Future<Output = Result<Rendered, Failure>>,
-    ) -> Result<Arc<Rendered>, Failure> {
+        render: impl FnOnce() -> F,
+    ) -> Result<Arc<Rendered>, Failure>
+    where
+        F: Future<Output = Result<Rendered, Failure>>,
+    {
         let key = ContextKey {
             tenant: caller.tenant,
             project: known.project.id.key,
@@ -167,11 +170,12 @@ impl Contexts {
             if let Some(found) = self.load(caller.tenant, &name, now).await {
                 return Ok(Arc::new(found));
             }
-            let rendered = Arc::new(render.await?);
+            let rendered = Arc::new(render().await?);
             self.save(caller.tenant, name.clone(), &rendered, now);
             Ok(rendered)
         };
-        let made = self.kept.try_get_with(key, make).await;
+        // Rendering is rare and its state large: apart, it does not weigh on every request.
+        let made = Box::pin(self.kept.try_get_with(key, make)).await;
         made.map_err(|failure: Arc<Failure>| failure.shared())
     }
 

@@ -17,6 +17,9 @@ use crate::actions::{Failure, work_state};
 use crate::app::App;
 use crate::auth::Caller;
 
+/// The header that makes a write repeatable.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
 /// Appends an entry; with an action it claims or releases the task.
 #[utoipa::path(post, path = "/v1/work-state/entries", tag = "work-state",
     request_body = WorkWrite, responses((status = 201, body = WorkWritten),
@@ -64,7 +67,7 @@ pub async fn history(
 /// # Errors
 /// `invalid_field` for one that is no UUID: taken for none, the write would not be repeatable.
 pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<Uuid>, Rejection> {
-    let Some(value) = headers.get("idempotency-key") else {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
         return Ok(None);
     };
     let text = value.to_str().unwrap_or_default();

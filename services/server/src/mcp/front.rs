@@ -16,6 +16,7 @@ use super::answer::Refusal;
 use super::message::{Fault, VERSION, check};
 use crate::http::extract::{read_text, wrong_type};
 use crate::http::problem::respond;
+use crate::http::work_state::IDEMPOTENCY_KEY;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -82,9 +83,12 @@ async fn answer(parts: &Parts, text: &str, next: Next) -> Response {
     if messages.is_empty() || messages.len() > BATCH_MESSAGES {
         return Fault::no_request(Value::Null, "1 to 50 messages in one request").into_response();
     }
+    // A header names one event, and each message may write one.
+    let mut parts = parts.clone();
+    parts.headers.remove(IDEMPOTENCY_KEY);
     let mut answers = Vec::new();
     for message in messages {
-        let response = answer_one(parts, message, next.clone()).await;
+        let response = answer_one(&parts, message, next.clone()).await;
         if response.status() == StatusCode::ACCEPTED {
             continue;
         }

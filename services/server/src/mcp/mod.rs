@@ -81,7 +81,7 @@ impl ServerHandler for Memory {
         let caller = parts.extensions.get::<Caller>();
         let caller = caller.ok_or_else(|| ErrorData::internal_error("no caller", None))?;
         let arguments = serde_json::Value::Object(request.arguments.unwrap_or_default());
-        let event_id = match event_id(&request.meta, parts) {
+        let event_id = match event_id(&context.meta, parts) {
             Ok(event_id) => event_id,
             Err(rejection) => return answer::of(Err(rejection.into()), parts).map(Into::into),
         };
@@ -96,9 +96,8 @@ impl ServerHandler for Memory {
 
 /// The event id that a call gives its write, so that it can be sent again: in its `_meta`, or in
 /// the header that REST has for it.
-fn event_id(meta: &Option<RequestMetaObject>, parts: &Parts) -> Result<Option<Uuid>, Rejection> {
-    let named = meta.as_ref().and_then(|meta| meta.get(EVENT_ID));
-    match named {
+fn event_id(meta: &RequestMetaObject, parts: &Parts) -> Result<Option<Uuid>, Rejection> {
+    match meta.get(EVENT_ID) {
         None => idempotency_key(&parts.headers),
         Some(value) => {
             let id = value.as_str().and_then(|text| text.parse().ok());

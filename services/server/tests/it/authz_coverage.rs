@@ -57,6 +57,26 @@ fn operations() -> Vec<Operation> {
             json!({"ids": ["1", "S1", "P1"]}),
             read,
         ),
+        post(
+            "/v1/work-state/entries",
+            json!({"list": "treasure", "fields": {"n": 1}}),
+            Some(Scope::WorkWrite),
+        ),
+        get("/v1/work-state", "/v1/work-state", read, false),
+        get(
+            "/v1/work-state/history",
+            "/v1/work-state/history",
+            read,
+            false,
+        ),
+        Operation {
+            call: "/v1/cache/context/clear",
+            ..post(
+                "/v1/cache/{builder}/clear",
+                json!({}),
+                Some(Scope::TenantAdmin),
+            )
+        },
         post("/v1/events", json!({"items": []}), write),
         post("/v1/events/check", json!({"event_ids": []}), write),
         get("/v1/observations/{id}", "/v1/observations/1", read, true),
@@ -79,11 +99,15 @@ async fn call(caller: &Caller, operation: &Operation) -> crate::support::Reply {
     caller.send(request).await
 }
 
-/// Each tool with arguments that reach the first tenant's records.
-fn tools() -> Vec<(&'static str, Value)> {
+/// Each tool with arguments that reach the first tenant's records, and the scope it needs.
+fn tools() -> Vec<(&'static str, Value, Scope)> {
+    let read = Scope::MemoryRead;
+    let entry = json!({"list": "hoard", "fields": {"note": "treasure of others"}});
     vec![
-        ("mem_search", json!({"query": "treasure"})),
-        ("get_observations", json!({"ids": ["1", "S1"]})),
+        ("mem_search", json!({"query": "treasure"}), read),
+        ("get_observations", json!({"ids": ["1", "S1"]}), read),
+        ("work_state_write", entry, Scope::WorkWrite),
+        ("work_state_read", json!({}), read),
     ]
 }
 
@@ -106,7 +130,7 @@ async fn every_tool_is_covered_and_closed_to_others() {
         .collect();
     assert_eq!(
         listed,
-        tools().iter().map(|(name, _)| *name).collect::<Vec<_>>()
+        tools().iter().map(|tool| tool.0).collect::<Vec<_>>()
     );
     let items = ["observation", "summary"].map(|kind| {
         item(
@@ -115,23 +139,28 @@ async fn every_tool_is_covered_and_closed_to_others() {
         )
     });
     owner.events(items.to_vec()).await.ok();
-    let (stranger, reader_of_nothing) = (
-        app.stranger().await,
-        app.owner_with(&[Scope::MemoryWrite]).await,
-    );
-    for (name, arguments) in tools() {
-        let own = call_tool(&owner, name, &arguments).await;
-        assert!(own.text.contains("treasure of acme"), "{name}: {own:?}");
+    let entry = json!({"note": "treasure of acme"});
+    assert_eq!(owner.work("hoard", entry).await.status, 201);
+    let stranger = app.stranger().await;
+    for (name, arguments, scope) in tools() {
+        let others: Vec<Scope> = Scope::ALL.into_iter().filter(|s| *s != scope).collect();
+        let without = app.owner_with(&others).await;
+        let refused = call_tool(&without, name, &arguments).await;
+        assert_eq!(refused.code(), "insufficient_scope", "{name}");
+        let anonymous = call_tool(&app.anonymous(), name, &arguments).await;
+        assert_eq!(anonymous.code(), "unauthenticated", "{name}");
         let theirs = call_tool(&stranger, name, &arguments).await;
         assert!(
             theirs.status == 200 && !theirs.text.contains("of acme"),
             "{name}: {theirs:?}"
         );
-        let refused = call_tool(&reader_of_nothing, name, &arguments).await;
-        assert_eq!(refused.code(), "insufficient_scope", "{name}");
-        let anonymous = call_tool(&app.anonymous(), name, &arguments).await;
-        assert_eq!(anonymous.code(), "unauthenticated", "{name}");
+        if scope == Scope::MemoryRead {
+            let own = call_tool(&owner, name, &arguments).await;
+            assert!(own.text.contains("treasure of acme"), "{name}: {own:?}");
+        }
     }
+    let lists = owner.open_work().await;
+    assert!(lists.contains("treasure of acme"), "{lists}");
 }
 
 #[test]
@@ -186,6 +215,10 @@ async fn twins_never_see_each_other_through_any_operation() {
             item("observation", json!({"title": "treasure of acme"})),
             item("summary", json!({"request": "treasure of acme"})),
             item("prompt", json!({"text": "treasure of acme"})),
+            item(
+                "work_entry",
+                json!({"list": "treasure", "fields": {"note": "treasure of acme"}}),
+            ),
         ])
         .await
         .ok();

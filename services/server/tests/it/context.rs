@@ -1,13 +1,20 @@
 //! The session-start text over HTTP.
 
+use cairn_domain::work_state::RULES;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use crate::support::{TestApp, item};
 
-/// The text without its first line, which holds the time.
+/// The index, which stands behind the work state.
+fn index(text: &str) -> &str {
+    let at = text.find("# [").expect("an index");
+    &text[at..]
+}
+
+/// The index without its first line, which holds the time.
 fn below_title(text: &str) -> &str {
-    text.split_once('\n').expect("more than a title").1
+    index(text).split_once('\n').expect("more than a title").1
 }
 
 #[tokio::test]
@@ -69,14 +76,10 @@ async fn the_golden_sample_is_served_to_the_character() {
     caller.events(items).await.ok();
     let reply = caller.get("/v1/context?tz=Asia/Shanghai").await;
     assert_eq!(reply.headers["content-type"], "text/plain; charset=utf-8");
+    let opening = format!("{RULES}\n\nNothing open yet.\n\n# [my-app] recent context, 20");
+    assert!(reply.text.starts_with(&opening), "{}", reply.text);
     assert!(
-        reply.text.starts_with("# [my-app] recent context, 20"),
-        "{}",
-        reply.text
-    );
-    assert!(
-        reply
-            .text
+        index(&reply.text)
             .lines()
             .next()
             .expect("a title")
@@ -119,7 +122,7 @@ async fn a_project_without_memory_says_so() {
         .in_project("git:git.example.com/acme/new-app");
     let reply = caller.get("/v1/context").await;
     assert!(
-        reply.text.starts_with("# [new-app] recent context, "),
+        index(&reply.text).starts_with("# [new-app] recent context, "),
         "{}",
         reply.text
     );

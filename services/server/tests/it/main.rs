@@ -9,6 +9,8 @@ mod support;
 
 mod authz_coverage;
 mod context;
+mod context_cache;
+mod context_forms;
 mod crash;
 mod credentials;
 mod degraded;
@@ -24,3 +26,5 @@ mod redis_away;
 mod replicas;
 mod search;
 mod shutdown;
+mod work_state;
+mod work_state_replicas;

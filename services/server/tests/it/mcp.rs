@@ -61,7 +61,12 @@ async fn an_agent_walks_the_three_steps_by_the_texts_alone() {
     let tools = client.list_all_tools().await.expect("tools");
     assert_eq!(
         tools.iter().map(|t| t.name.as_ref()).collect::<Vec<_>>(),
-        ["mem_search", "get_observations"]
+        [
+            "mem_search",
+            "get_observations",
+            "work_state_write",
+            "work_state_read"
+        ]
     );
     let index = text(&tool(&client, "mem_search", json!({"query": "pool leak"})).await);
     assert!(

@@ -112,7 +112,10 @@ impl TenantTx {
                 after: entry.own.after,
                 previous: last.get(entry.machine).copied().max(newest),
             });
-            last.insert(entry.machine.to_owned(), hlc);
+            // Entries that name no machine may come from any.
+            if !entry.machine.is_empty() {
+                last.insert(entry.machine.to_owned(), hlc);
+            }
             hlc
         };
         Ok(entries.iter().map(&mut moment).collect())
@@ -123,7 +126,8 @@ impl TenantTx {
         batch: &EventBatch<'_>,
         entries: &[Appended<'_>],
     ) -> Result<HashMap<String, Hlc>, StoreError> {
-        let mut machines: Vec<&str> = entries.iter().map(|entry| entry.machine).collect();
+        let named = entries.iter().map(|entry| entry.machine);
+        let mut machines: Vec<&str> = named.filter(|machine| !machine.is_empty()).collect();
         machines.sort_unstable();
         machines.dedup();
         let rows: Vec<(String, i64, i64)> = sqlx::query_as(

@@ -13,6 +13,7 @@ pub struct Caller {
     base: String,
     key: Option<String>,
     project: Option<String>,
+    session: Option<String>,
 }
 
 /// What came back.
@@ -61,7 +62,14 @@ impl Caller {
             base: base.to_owned(),
             key: key.map(str::to_owned),
             project: None,
+            session: None,
         }
+    }
+
+    /// The same caller in a session, named `<host>/<id>`.
+    pub fn in_session(mut self, session: &str) -> Self {
+        self.session = Some(session.to_owned());
+        self
     }
 
     /// The same caller in another project.
@@ -101,6 +109,9 @@ impl Caller {
         if let Some(project) = &self.project {
             let encoded: String = project.bytes().map(|b| format!("%{b:02X}")).collect();
             request = request.header("Cairn-Project", encoded);
+        }
+        if let Some(session) = &self.session {
+            request = request.header("Cairn-Session", session);
         }
         request
     }
@@ -160,6 +171,28 @@ impl Caller {
             .as_str()
             .unwrap_or_else(|| panic!("{answer}"))
             .to_owned()
+    }
+
+    /// Calls a tool; the text of its result, and whether it is an error.
+    pub async fn tool(&self, name: &str, arguments: Value) -> (String, bool) {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": name, "arguments": arguments}});
+        let result = self.post("/mcp", message).await.ok()["result"].clone();
+        let text = result["content"][0]["text"].as_str();
+        let text = text.unwrap_or_else(|| panic!("{result}")).to_owned();
+        (text, result["isError"] == true)
+    }
+
+    /// Appends an entry to a list.
+    pub async fn work(&self, list: &str, fields: Value) -> Reply {
+        let body = json!({"list": list, "fields": fields});
+        self.post("/v1/work-state/entries", body).await
+    }
+
+    /// The open lines of the current project.
+    pub async fn open_work(&self) -> String {
+        let answer = self.get("/v1/work-state").await.ok();
+        answer["text"].as_str().expect("a text").to_owned()
     }
 
     /// One call of `mem_search` over REST.

@@ -14,6 +14,7 @@ use cairn_server::app::{App, Clock, Door};
 use cairn_server::auth::key::ApiKey;
 use cairn_server::lifecycle::{self, Drain};
 use cairn_store::Store;
+use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
 use cairn_store::credentials::{KeyOwner, NewCredential};
 use cairn_store::cursor_keys::KeyRing;
@@ -59,11 +60,44 @@ impl TestApp {
 
     /// A service that reaches its database another way.
     pub async fn over(db: TestDb, store: Store, continuations: Continuations) -> Self {
+        Self::made(db, store, continuations, None, Clock::system()).await
+    }
+
+    /// A service whose clock stands still, with or without a place where replicas keep contexts
+    /// for each other.
+    pub async fn standing_still(shared: Option<ContextCache>) -> Self {
+        let db = TestDb::new().await;
+        let store = db.store.clone();
+        let now = Utc::now();
+        let clock = Clock::of(move || now);
+        Self::made(db, store, redis_continuations(), shared, clock).await
+    }
+
+    /// Another app over the same stores, as a second replica in this process would be.
+    pub fn twin_app(&self, shared: Option<ContextCache>) -> Arc<App> {
+        let clock = self.app.clock.clone();
+        let door = self.app.door.clone();
+        App::new(
+            self.db.store.clone(),
+            redis_continuations(),
+            shared,
+            clock,
+            door,
+        )
+    }
+
+    async fn made(
+        db: TestDb,
+        store: Store,
+        continuations: Continuations,
+        shared: Option<ContextCache>,
+        clock: Clock,
+    ) -> Self {
         let door = Door {
             hosts: vec!["127.0.0.1".to_owned()],
             origins: Vec::new(),
         };
-        let app = App::new(store, continuations, None, Clock::system(), door);
+        let app = App::new(store, continuations, shared, clock, door);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("bound"));
         let stop = CancellationToken::new();
@@ -163,6 +197,12 @@ pub fn redis_continuations() -> Continuations {
     let ring = KeyRing::parse(RING).expect("a ring");
     let prefix = format!("test:{}:", Uuid::new_v4());
     Continuations::connect_with_prefix(&url, ring, &prefix).expect("an address")
+}
+
+/// A cache of contexts in the Redis at `url`, under a prefix of its own.
+pub fn context_cache(url: &str) -> ContextCache {
+    let prefix = format!("test:{}:", Uuid::new_v4());
+    ContextCache::connect_with_prefix(url, &prefix).expect("an address")
 }
 
 /// Every scope there is; the role still limits it.
