@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use cairn_wire::context::{ContextAnswer, ContextQuery};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder};
+use serde::Serialize;
 
 use crate::account::Account;
 use crate::config;
@@ -27,6 +29,7 @@ pub struct Api {
     service: String,
     key: Option<String>,
     project: Option<String>,
+    session: Option<String>,
 }
 
 impl Api {
@@ -59,6 +62,7 @@ impl Api {
             service: service.to_owned(),
             key: account.map(|account| account.key.clone()),
             project: None,
+            session: None,
         })
     }
 
@@ -66,6 +70,13 @@ impl Api {
     #[must_use]
     pub fn within(mut self, project_key: &str) -> Self {
         self.project = Some(percent_encode(project_key));
+        self
+    }
+
+    /// The same calls in this session of a host.
+    #[must_use]
+    pub fn in_session(mut self, host: &str, session: &str) -> Self {
+        self.session = Some(percent_encode(&format!("{host}/{session}")));
         self
     }
 
@@ -93,16 +104,20 @@ impl Api {
             .header(CONTENT_TYPE, "application/json")
     }
 
-    /// What a session in the current project starts with.
+    /// What a session in the current project starts with, by the clock of this machine.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`], or what the service's problem stands for.
-    pub async fn context(&self) -> Result<String, Failure> {
-        let zone = config::time_zone().unwrap_or_else(|| "UTC".to_owned());
-        let path = format!("/v1/context?tz={}", percent_encode(&zone));
-        let request = self.get(&path).header(ACCEPT, "text/plain");
+    /// [`Failure::Unreachable`], or what the service's problem stands for; [`Failure::Failed`] for
+    /// an answer of another form.
+    pub async fn context(&self, query: &ContextQuery) -> Result<ContextAnswer, Failure> {
+        let query = ContextQuery {
+            tz: Some(config::time_zone().unwrap_or_else(|| "UTC".to_owned())),
+            ..query.clone()
+        };
+        let request = self.get(&format!("/v1/context?{}", query_string(&query)));
+        let request = request.header(ACCEPT, "application/json");
         let reply = Reply::of(request, CONTEXT_BYTES).await?;
-        reply.content("text/plain")
+        read(&reply.content("application/json")?)
     }
 
     fn prepare(&self, mut request: RequestBuilder) -> RequestBuilder {
@@ -111,6 +126,9 @@ impl Api {
         }
         if let Some(project) = &self.project {
             request = request.header("Cairn-Project", project);
+        }
+        if let Some(session) = &self.session {
+            request = request.header("Cairn-Session", session);
         }
         request
     }
@@ -126,10 +144,32 @@ impl Api {
     ) -> Result<T, Failure> {
         let request = request.header(ACCEPT, "application/json");
         let reply = Reply::of(request, ANSWER_BYTES).await?;
-        let text = reply.content("application/json")?;
-        serde_json::from_str(&text)
-            .map_err(|e| Failure::Failed(format!("the service's answer cannot be read: {e}")))
+        read(&reply.content("application/json")?)
     }
+}
+
+fn read<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, Failure> {
+    serde_json::from_str(json)
+        .map_err(|e| Failure::Failed(format!("the service's answer cannot be read: {e}")))
+}
+
+/// The parameters of a question, as they stand in an address. What is not set is left out.
+///
+/// # Panics
+/// Never: questions are flat objects of texts, numbers and flags.
+#[must_use]
+pub fn query_string(query: &impl Serialize) -> String {
+    let fields = serde_json::to_value(query).expect("texts, numbers and flags serialise");
+    let fields = fields.as_object().into_iter().flatten();
+    let pairs = fields
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| {
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            format!("{name}={}", percent_encode(&text))
+        });
+    pairs.collect::<Vec<_>>().join("&")
 }
 
 impl Service for Api {
@@ -190,6 +230,20 @@ pub fn block_on<T>(calls: impl Future<Output = Result<T, Failure>>) -> Result<T,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_names_what_is_set() {
+        let query = ContextQuery {
+            observations: Some(9),
+            show_author: Some(true),
+            types: Some("bugfix,feature".to_owned()),
+            ..ContextQuery::default()
+        };
+        assert_eq!(
+            query_string(&query),
+            "observations=9&show_author=true&types=bugfix%2Cfeature"
+        );
+    }
 
     #[test]
     fn keys_travel_percent_encoded() {

@@ -35,6 +35,8 @@ enum Command {
         /// The record's id.
         id: String,
     },
+    /// Show what is open in the team's lists of this project, or add to them.
+    Work(Work),
     /// Send what waits in the spool.
     Flush {
         /// Detach from the caller and say nothing.
@@ -93,6 +95,74 @@ pub struct Search {
     pub limit: Option<u32>,
 }
 
+/// The lists of a project.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Work {
+    /// This list alone.
+    #[arg(long)]
+    pub list: Option<String>,
+    /// Closed lists and tasks too.
+    #[arg(long)]
+    pub all: bool,
+    /// Another project: its key or name, or * for all.
+    #[arg(long)]
+    pub project: Option<String>,
+    /// What to do instead of listing.
+    #[command(subcommand)]
+    pub command: Option<WorkCommand>,
+}
+
+/// What to do with lists.
+#[derive(Debug, Subcommand)]
+pub enum WorkCommand {
+    /// Add to a list: cairn work add release task=docs status=todo
+    Add(WorkEntry),
+    /// Close a task.
+    Done {
+        /// The list.
+        list: String,
+        /// The task.
+        task: String,
+    },
+    /// Take a task, so that nobody else does.
+    Claim {
+        /// The list.
+        list: String,
+        /// The task.
+        task: String,
+        /// For how many minutes: 1 to 1,440; 60 if left out.
+        #[arg(long)]
+        minutes: Option<u32>,
+    },
+    /// Give a task back.
+    Release {
+        /// The list.
+        list: String,
+        /// The task.
+        task: String,
+    },
+    /// Show the entries of the lists, oldest first.
+    History {
+        /// This list alone.
+        #[arg(long)]
+        list: Option<String>,
+        /// How many: 1 to 200; 50 if left out.
+        #[arg(long)]
+        limit: Option<u32>,
+    },
+}
+
+/// An entry of a list.
+#[derive(Debug, Args)]
+pub struct WorkEntry {
+    /// The list.
+    pub list: String,
+    /// Fields: task=<name> for a to-do, status=todo|doing|done|dropped, and any others.
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    pub fields: Vec<String>,
+}
+
 /// What to do with set-aside records.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum Spool {
@@ -141,6 +211,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Context => commands::read::context(&Client::here()?),
         Command::Search(what) => commands::read::search(&Client::here()?, what),
         Command::Show { id } => commands::read::show(&Client::here()?, &id),
+        Command::Work(what) => commands::work::work(&Client::here()?, what),
         Command::Record => commands::record::record(&Client::here()?),
         Command::Flush { background: false } => commands::flush::now(&Client::here()?),
         Command::Status { short } => commands::status::status(&Client::here()?, short),

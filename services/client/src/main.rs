@@ -10,6 +10,7 @@ mod cli;
 mod commands;
 mod complaint;
 mod config;
+mod copies;
 mod exit;
 mod files;
 mod hooks;
@@ -22,6 +23,7 @@ mod shim;
 mod spool;
 mod state;
 mod stdin;
+mod work_state;
 
 use std::process::ExitCode;
 

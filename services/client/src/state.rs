@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::config::Dirs;
+use crate::copies;
 use crate::files::{self, Links};
 
 /// How long a mark is worth keeping.
@@ -109,9 +110,9 @@ fn mark_paths(dirs: &Dirs, topic: &str, subject: &str) -> [PathBuf; 2] {
     [first, kept_path(&beside, topic, subject)]
 }
 
-/// Removes marks that are over their time.
+/// Removes marks and copies that are over their time.
 pub fn prune(dirs: &Dirs) {
-    for topic in MARKS {
+    for topic in MARKS.iter().chain(copies::TOPICS) {
         for folder in [dirs.state.clone(), dirs.data.join("marks")] {
             files::prune(&folder.join(topic), "", MARK_LIFE);
         }

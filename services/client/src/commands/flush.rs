@@ -1,7 +1,7 @@
 //! Sending the spool, for a person who waits and for a hook that does not.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ use super::{Client, no_home, say};
 use crate::account::{self, Tenants};
 use crate::api::{self, Api};
 use crate::config::{Dirs, Settings};
+use crate::copies::Copies;
 use crate::exit::Failure;
 use crate::hooks;
 use crate::spool::{Addressee, Flush, Naming, Outcome, Pace, Spool, Stop, Trouble};
-use crate::{log, project, state};
+use crate::{log, project, state, work_state};
 
 /// The longest wait that a flush sits out itself; a longer one is left to a later run.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -211,9 +212,19 @@ impl<'a> Flusher<'a> {
             total.set_aside += outcome.set_aside;
             total.stop = outcome.stop;
             total.segments = outcome.segments;
+            self.refresh_copies(outcome.touched).await;
             if !busy {
                 return Ok(());
             }
+        }
+    }
+
+    /// Fetches the lists of projects in which a session began or an entry was written, for the
+    /// time without the service. Nobody waits for it, and a failure is made up for next time.
+    async fn refresh_copies(&self, projects: BTreeSet<String>) {
+        for project in projects {
+            let copies = Copies::of(self.dirs, &self.to.service, &self.to.account, &project);
+            drop(work_state::refresh(&self.api, &copies, &project).await);
         }
     }
 

@@ -5,6 +5,7 @@ pub mod login;
 pub mod read;
 pub mod record;
 pub mod status;
+pub mod work;
 
 use std::io::Write;
 use std::path::PathBuf;

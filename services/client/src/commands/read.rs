@@ -1,5 +1,6 @@
 //! Reading memory: what the tools of an agent show, for people.
 
+use cairn_wire::context::ContextQuery;
 use cairn_wire::domain::ids::{RecordId, RecordKind};
 use cairn_wire::observations::{ObservationFields, Record, SummaryFields};
 use cairn_wire::search::MemSearch;
@@ -14,7 +15,11 @@ use crate::exit::Failure;
 /// Prints the context of this folder's project.
 pub fn context(client: &Client) -> Result<(), Failure> {
     let api = client.api()?;
-    say(&api::block_on(api.context())?);
+    let query = ContextQuery {
+        budget: Some(client.settings.context_limit),
+        ..client.settings.context.clone()
+    };
+    say(&api::block_on(api.context(&query))?.text);
     Ok(())
 }
 

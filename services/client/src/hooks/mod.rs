@@ -19,7 +19,7 @@ use cairn_wire::domain::json_text;
 use crate::account;
 use crate::complaint;
 use crate::config::{Dirs, HostEnv, Settings};
-use crate::hosts::{Event, Report, claude_code};
+use crate::hosts::{Event, Host, Report};
 use crate::project::{self, Project};
 use crate::spool::{Pace, Record, Spool, Trouble};
 use crate::state;
@@ -32,24 +32,26 @@ pub fn run(args: &[String]) {
     let input = Input::start();
     let payload = input.value();
     match (args, payload) {
-        ([host, event, ..], Some(json)) if host == claude_code::HOST => {
-            let json = match json.contains("\\u") {
-                true => json_text::mend_escapes(&json),
-                false => Cow::Borrowed(json.as_str()),
-            };
-            on_payload(event, &json, begun);
-        }
-        ([host, _, ..], Some(_)) => complain(&format!("cairn hook: unknown host {host:?}")),
+        ([name, event, ..], Some(json)) => match Host::find(name) {
+            Some(host) => {
+                let json = match json.contains("\\u") {
+                    true => json_text::mend_escapes(&json),
+                    false => Cow::Borrowed(json.as_str()),
+                };
+                on_payload(host, event, &json, begun);
+            }
+            None => complain(&format!("cairn hook: unknown host {name:?}")),
+        },
         (_, Some(_)) => complain("cairn hook: say which host and event"),
         (_, None) => complain("cairn hook: the payload is cut off; nothing was recorded"),
     }
     input.drain();
 }
 
-fn on_payload(event: &str, json: &str, begun: Instant) {
-    match claude_code::parse(event, json) {
+fn on_payload(host: Host, event: &str, json: &str, begun: Instant) {
+    match host.parse(event, json) {
         Ok(Some(report)) => match Dirs::from_env() {
-            Some(dirs) => Hook::of(report, dirs, begun).run(),
+            Some(dirs) => Hook::of(host, report, dirs, begun).run(),
             None => complain("cairn hook: HOME is not set; nothing was recorded"),
         },
         // An event that is not recorded, or one outside any session.
@@ -60,6 +62,7 @@ fn on_payload(event: &str, json: &str, begun: Instant) {
 
 /// One report, and where it came from.
 struct Hook {
+    host: Host,
     report: Report,
     dirs: Dirs,
     folder: PathBuf,
@@ -70,10 +73,11 @@ struct Hook {
 }
 
 impl Hook {
-    fn of(report: Report, dirs: Dirs, begun: Instant) -> Self {
+    fn of(host: Host, report: Report, dirs: Dirs, begun: Instant) -> Self {
         let (folder, project) = locate(&report, &dirs);
         let settings = Settings::load(&dirs, Some(&project.root));
         Self {
+            host,
             report,
             dirs,
             folder,

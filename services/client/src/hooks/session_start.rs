@@ -1,17 +1,24 @@
-//! Session start: what the model reads first. Index, notices and wrapper together stay within
-//! the host's limit, whatever the service sends.
+//! Session start: what the model reads first. Work state, index, notices and wrapper together
+//! stay within the host's limit, whatever the service sends.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use cairn_wire::context::ContextQuery;
 use cairn_wire::domain::bounds::units;
+use cairn_wire::domain::context::{Budget, Zone};
+use cairn_wire::domain::limits;
+use cairn_wire::domain::template::Room;
+use cairn_wire::domain::work_state::render_block;
+use chrono::Utc;
 
 use super::Hook;
 use crate::account::Account;
 use crate::api::{self, Api};
+use crate::copies::{Copies, IndexCopy};
 use crate::exit::Failure;
-use crate::hosts::claude_code;
-use crate::spool::{Pace, Spool, Trouble};
+use crate::spool::{Pace, Trouble};
+use crate::work_state::Offline;
 
 /// When the last word of the service must be there, from the moment the host called: what is left
 /// of the 3 s is for the start of the process and for writing.
@@ -26,7 +33,7 @@ const SIGN_IN: &str = "Notice: not signed in to the memory service; run: cairn l
 /// Units that notices may take.
 const NOTICE_UNITS: usize = 400;
 
-/// Prints the context, or a notice where there is none.
+/// Prints the context, or a notice where there is none; without the service the last copy.
 pub fn answer(
     hook: &Hook,
     service: &str,
@@ -39,11 +46,18 @@ pub fn answer(
         notices.push(SIGN_IN.to_owned());
     }
     notices.extend(spool_notice(hook));
-    let resumes = matches!(source, Some("resume" | "fork"));
-    let mut index = String::new();
-    if !resumes && account.is_some() {
-        match fetch(hook, service, account) {
-            Ok(text) => index = text,
+    let limit = hook.host.limit(hook.settings.context_limit);
+    let is_told = !matches!(source, Some("resume" | "fork"));
+    let mut told = Told::default();
+    if let (true, Some(account)) = (is_told, account) {
+        match fetch(
+            hook,
+            service,
+            account,
+            &fitting(&notices, limit.units),
+            limit,
+        ) {
+            Ok(answer) => told = answer,
             // A project that nobody has written to yet.
             Err(Failure::Refused(problem)) if problem.status == 404 => {}
             Err(failure) => {
@@ -51,22 +65,69 @@ pub fn answer(
                 if !notices.contains(&notice) {
                     notices.push(notice);
                 }
+                let is_away = matches!(failure, Failure::Unreachable(_) | Failure::Fault(_));
+                if is_away {
+                    told.text = offline(hook, service, account, &notices, limit);
+                }
             }
         }
     }
-    if let Some(text) = render(&index, &notices, hook.settings.context_limit) {
-        // A host that is gone needs no answer.
-        drop(writeln!(
-            std::io::stdout(),
-            "{}",
-            claude_code::render_context(&text)
-        ));
+    // A host that is gone needs no answer.
+    let answer = hook
+        .host
+        .render_context(render(&told.text, &notices, limit.units).as_deref());
+    if let Some(answer) = answer {
+        drop(writeln!(std::io::stdout(), "{answer}"));
+    }
+    if let (Some(account), Some(index)) = (account, &told.index) {
+        let copies = Copies::of(&hook.dirs, service, account, &told.project);
+        copies.keep_index(index);
+        copies.note_seen(told.hlc.as_deref());
     }
 }
 
+/// What the service told, and what is kept of it.
+#[derive(Default)]
+struct Told {
+    text: String,
+    project: String,
+    index: Option<IndexCopy>,
+    hlc: Option<String>,
+}
+
+/// The last copy of the index, marked with its time, behind the lists with what waits for the
+/// service merged into them; nothing if there is neither.
+fn offline(
+    hook: &Hook,
+    service: &str,
+    account: &Account,
+    notices: &[String],
+    limit: Room,
+) -> String {
+    let Some(project) = hook.project.clone().named(&hook.dirs, Duration::ZERO) else {
+        return String::new();
+    };
+    let key = &project.name.key;
+    let index = Copies::of(&hook.dirs, service, account, key).index();
+    let lists = Offline::read(&hook.dirs, &hook.spool(), service, account, key);
+    if index.is_none() && lists.at.is_none() && lists.waiting == 0 {
+        return String::new();
+    }
+    let budget = Budget {
+        limit,
+        reserve: reserve(&fitting(notices, limit.units)),
+    };
+    let block = render_block(&lists.work, budget.work_state());
+    let mut text = block.fill(Utc::now(), Zone::UTC);
+    if let Some(index) = index {
+        let mark = format!("Offline copy of {}:", cairn_wire::time::text(index.at));
+        text = format!("{text}\n\n{mark}\n{}", index.text);
+    }
+    text
+}
+
 fn spool_notice(hook: &Hook) -> Option<String> {
-    let spool = Spool::of(&hook.dirs, &hook.settings);
-    let aside = spool.aside().count().unwrap_or(0);
+    let aside = hook.spool().aside().count().unwrap_or(0);
     let word = if aside == 1 {
         "event was"
     } else {
@@ -87,29 +148,68 @@ const fn failure_notice(failure: &Failure) -> &'static str {
     }
 }
 
-fn fetch(hook: &Hook, service: &str, account: Option<&Account>) -> Result<String, Failure> {
+fn fetch(
+    hook: &Hook,
+    service: &str,
+    account: &Account,
+    told: &str,
+    limit: Room,
+) -> Result<Told, Failure> {
     let end = hook.begun + DEADLINE;
     let patience = GIT_PATIENCE.min(end.saturating_duration_since(Instant::now()));
     let project = hook.project.clone().named(&hook.dirs, patience);
-    let project = project.ok_or(Failure::Slow(GIT_PATIENCE))?;
+    let project = project.ok_or(Failure::Slow(GIT_PATIENCE))?.name.key;
     let left = end.saturating_duration_since(Instant::now());
-    let api = Api::new(service, account, left)?.within(&project.name.key);
-    api::block_on(async {
+    let api = Api::new(service, Some(account), left)?.within(&project);
+    let api = api.in_session(hook.report.host, &hook.report.session);
+    let query = ContextQuery {
+        budget: Some(limit.units),
+        tokens: (limit.tokens < usize::MAX).then_some(limit.tokens),
+        reserve: Some(reserve(told)),
+        ..hook.settings.context.clone()
+    };
+    let answer = api::block_on(async {
         // Of any kind: the time to read the answer counts as well.
-        let context = tokio::time::timeout(left, api.context()).await;
+        let context = tokio::time::timeout(left, api.context(&query)).await;
         context.map_err(|_| Failure::Unreachable("no answer in time".to_owned()))?
+    })?;
+    let index = answer.parts.into_iter().find(|part| part.name == "index");
+    Ok(Told {
+        text: answer.text,
+        project,
+        index: index.map(|part| IndexCopy {
+            at: Utc::now(),
+            text: part.text,
+        }),
+        hlc: answer.hlc,
     })
 }
 
-/// The whole text within `limit` units; `None` if there is nothing to say.
-fn render(index: &str, notices: &[String], limit: usize) -> Option<String> {
+/// Units that the client adds to what the service sends: the wrapper, and notices with the lines
+/// that set them off.
+fn reserve(told: &str) -> usize {
+    units(&wrap("", told)) + if told.is_empty() { 0 } else { 2 }
+}
+
+/// The notices that have room: work state keeps its part of what all but the index share.
+fn fitting(notices: &[String], limit: usize) -> String {
+    let share = limit * limits::CONTEXT_SHARE / 100;
+    let frame = units(&wrap("", "")) + 4;
+    let room = share.saturating_sub(limits::LEAST_WORK_UNITS + frame);
+    let room = room.min(NOTICE_UNITS);
     let mut told = String::new();
     for notice in notices {
-        if units(&told) + units(notice) < NOTICE_UNITS {
+        if units(&told) + units(notice) < room {
             told.push_str(if told.is_empty() { "" } else { "\n" });
             told.push_str(notice);
         }
     }
+    told
+}
+
+/// The whole text within `limit` units; `None` if there is nothing to say.
+fn render(index: &str, notices: &[String], limit: usize) -> Option<String> {
+    let told = fitting(notices, limit);
     let frame = units(&wrap("", &told)) + 2;
     let index = fit(index.trim(), limit.saturating_sub(frame));
     let text = wrap(&index, &told);

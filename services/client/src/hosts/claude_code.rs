@@ -1,15 +1,19 @@
-//! Claude Code: the payloads of its hooks, and the one answer that it reads.
+//! Claude Code: the payloads of its hooks.
 
-use std::fmt;
+use cairn_wire::domain::limits;
+use cairn_wire::domain::template::Room;
 
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use super::fields::Fields;
+use super::{Event, Host, Report, Shape, ToolUse};
 
-use super::{Event, Report, ToolUse};
-
-/// The host's word on the wire.
-pub const HOST: &str = "claude-code";
+/// Claude Code. Beyond its limit a host shows a stub instead of the text.
+pub const HOST: Host = Host {
+    name: "claude-code",
+    shape: Shape::HookOutput,
+    limit: Room::units(limits::CONTEXT_UNITS),
+    wants_json: false,
+    parse,
+};
 
 /// Fields of a tool's input that name a file.
 const FILE_FIELDS: &[&str] = &["file_path", "notebook_path", "path"];
@@ -19,7 +23,7 @@ const FILE_FIELDS: &[&str] = &["file_path", "notebook_path", "path"];
 ///
 /// # Errors
 /// The parser's, for what is not a JSON object.
-pub fn parse(event: &str, json: &str) -> Result<Option<Report>, serde_json::Error> {
+fn parse(event: &str, json: &str) -> Result<Option<Report>, serde_json::Error> {
     let fields: Fields<'_> = serde_json::from_str(json)?;
     let event = match event {
         "SessionStart" => Event::SessionStart {
@@ -29,8 +33,8 @@ pub fn parse(event: &str, json: &str) -> Result<Option<Report>, serde_json::Erro
         "UserPromptSubmit" => Event::Prompt {
             text: fields.text("prompt").unwrap_or_default(),
         },
-        "PostToolUse" => Event::ToolUse(fields.tool_use("tool_response", false)),
-        "PostToolUseFailure" => Event::ToolUse(fields.tool_use("error", true)),
+        "PostToolUse" => Event::ToolUse(tool_use(&fields, "tool_response", false)),
+        "PostToolUseFailure" => Event::ToolUse(tool_use(&fields, "error", true)),
         "Stop" => Event::TurnEnd {
             last_reply: fields.text("last_assistant_message"),
         },
@@ -41,7 +45,7 @@ pub fn parse(event: &str, json: &str) -> Result<Option<Report>, serde_json::Erro
     };
     let session = fields.text("session_id").filter(|id| !id.trim().is_empty());
     Ok(session.map(|session| Report {
-        host: HOST,
+        host: HOST.name,
         session,
         cwd: fields.text("cwd"),
         agent_id: fields.text("agent_id"),
@@ -50,53 +54,15 @@ pub fn parse(event: &str, json: &str) -> Result<Option<Report>, serde_json::Erro
     }))
 }
 
-/// The answer that adds `text` to what the model reads at session start.
-#[must_use]
-pub fn render_context(text: &str) -> String {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Specific<'a> {
-        hook_event_name: &'static str,
-        additional_context: &'a str,
-    }
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Answer<'a> {
-        hook_specific_output: Specific<'a>,
-    }
-    let answer = Answer {
-        hook_specific_output: Specific {
-            hook_event_name: "SessionStart",
-            additional_context: text,
-        },
-    };
-    serde_json::to_string(&answer).expect("texts serialise")
-}
-
-/// The fields of an object as slices of its text. A repeated field counts as last written.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'a> Fields<'a> {
-    fn raw(&self, name: &str) -> Option<&'a str> {
-        let found = self.0.iter().rfind(|(field, _)| field == name);
-        found.map(|(_, value)| value.get())
-    }
-
-    /// A field's text; `None` if it is absent or no text.
-    fn text(&self, name: &str) -> Option<String> {
-        serde_json::from_str(self.raw(name)?).ok()
-    }
-
-    fn tool_use(&self, output: &str, failed: bool) -> ToolUse {
-        let output = self.raw(output).unwrap_or("null");
-        ToolUse {
-            tool: self.text("tool_name").unwrap_or_default(),
-            id: self.text("tool_use_id").filter(|id| !id.is_empty()),
-            input: self.raw("tool_input").unwrap_or("null").to_owned(),
-            output: output.to_owned(),
-            failed: Some(failed || says_failure(output)),
-            files: self.raw("tool_input").map(find_files).unwrap_or_default(),
-        }
+fn tool_use(fields: &Fields<'_>, output: &str, failed: bool) -> ToolUse {
+    let output = fields.raw(output).unwrap_or("null");
+    ToolUse {
+        tool: fields.text("tool_name").unwrap_or_default(),
+        id: fields.text("tool_use_id").filter(|id| !id.is_empty()),
+        input: fields.raw("tool_input").unwrap_or("null").to_owned(),
+        output: output.to_owned(),
+        failed: Some(failed || says_failure(output)),
+        files: fields.raw("tool_input").map(find_files).unwrap_or_default(),
     }
 }
 
@@ -120,28 +86,6 @@ fn find_files(input: &str) -> Vec<String> {
     };
     let named = FILE_FIELDS.iter().filter_map(|name| fields.text(name));
     named.filter(|path| !path.trim().is_empty()).collect()
-}
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Read)
-    }
 }
 
 #[cfg(test)]

@@ -19,13 +19,22 @@ pub fn failed(message: &Message, text: &str) -> Option<String> {
     if message.method != "tools/call" {
         return Some(error(id, -32603, text));
     }
-    let mut result = json!({"content": [{"type": "text", "text": text}], "isError": true});
+    Some(result(id, message, text, true))
+}
+
+/// The result of a tool that was called here instead of at the service. Nothing for a
+/// notification.
+pub fn told(message: &Message, text: &str, is_error: bool) -> Option<String> {
+    let id = message.id.as_deref()?;
+    Some(result(id, message, text, is_error))
+}
+
+fn result(id: &str, message: &Message, text: &str, is_error: bool) -> String {
+    let mut result = json!({"content": [{"type": "text", "text": text}], "isError": is_error});
     if message.version.is_some() {
         result["resultType"] = Value::from("complete");
     }
-    Some(format!(
-        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}"
-    ))
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}")
 }
 
 /// The message in an answer's body, on one line; `None` if it holds none.
@@ -52,6 +61,13 @@ fn last_event(body: &str) -> Option<String> {
             .join("\n")
     });
     events.filter(|data| !data.is_empty()).last()
+}
+
+/// The highest moment of work entries that a tool's result names.
+pub fn moment(line: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(line).ok()?;
+    let moment = answer["result"]["structuredContent"]["hlc"].as_str()?;
+    Some(moment.to_owned())
 }
 
 /// The revision that an answer to `initialize` settles on.

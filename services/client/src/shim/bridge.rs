@@ -1,17 +1,20 @@
 //! Bridge: one message to the service, one answer back, whatever happens on the way.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use cairn_wire::events::SessionName;
 use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, StatusCode};
+use uuid::Uuid;
 
-use super::answer;
 use super::message::Message;
-use crate::account;
+use super::{answer, work_state};
+use crate::account::{self, Account};
 use crate::api::{self, Api};
 use crate::commands::no_home;
 use crate::config::{Dirs, HostEnv, Settings};
@@ -20,8 +23,14 @@ use crate::problem::Problem;
 use crate::project::Project;
 use crate::reply::Reply;
 
-/// How long a call may take.
-const DEADLINE: Duration = Duration::from_secs(10);
+/// How long the service may take: a little less than the host waits, for what is done without it.
+const DEADLINE: Duration = Duration::from_millis(9_500);
+
+/// The host whose variable names the session.
+const CLAUDE_CODE: &str = "claude-code";
+
+/// The host of a session that no host's variable names.
+const NO_HOST: &str = "mcp";
 
 /// How long git may take to name a repository that has no name yet.
 const GIT_PATIENCE: Duration = Duration::from_secs(8);
@@ -36,14 +45,16 @@ const SIGN_IN: &str = "unauthenticated - sign in with: cairn login";
 /// The way to the service.
 #[derive(Debug)]
 pub struct Bridge {
-    dirs: Dirs,
-    settings: Settings,
+    pub(super) dirs: Dirs,
+    pub(super) settings: Settings,
     api: Option<Api>,
     /// Where the host was started.
-    folder: PathBuf,
-    /// The key of the project there, once it is known.
-    project: OnceLock<String>,
-    session: Option<String>,
+    pub(super) folder: PathBuf,
+    /// The project there, once it has its name.
+    project: OnceLock<Project>,
+    pub(super) session: SessionName,
+    /// Whether the lists of the project are being fetched.
+    pub(super) refreshing: Arc<AtomicBool>,
     /// The revision that `initialize` settled on.
     negotiated: Mutex<Option<String>>,
 }
@@ -64,22 +75,40 @@ impl Bridge {
             Some(service) => Some(Api::new(service, None, DEADLINE)?),
             None => None,
         };
-        let known = project.unnamed.is_none().then_some(project.name.key);
+        let known = project.unnamed.is_none().then_some(project);
+        // Two conversations are two holders of claims, also where no host names them.
+        let session = match host.session {
+            Some(id) => SessionName {
+                host: CLAUDE_CODE.to_owned(),
+                id,
+            },
+            None => SessionName {
+                host: NO_HOST.to_owned(),
+                id: Uuid::now_v7().to_string(),
+            },
+        };
         Ok(Self {
             dirs,
             settings,
             api,
             folder,
             project: known.map(OnceLock::from).unwrap_or_default(),
-            session: host.session.map(|session| api::percent_encode(&session)),
+            session,
+            refreshing: Arc::default(),
             negotiated: Mutex::new(None),
         })
     }
 
     /// The answer to a message; `None` if none is due.
     pub async fn forward(&self, message: &Message) -> Option<String> {
-        match self.send(message).await {
+        if let Some(refusal) = work_state::refuse(self, message) {
+            return answer::told(message, &refusal, true);
+        }
+        // A write whose answer is lost is the same write when it is sent again.
+        let event_id = Uuid::now_v7();
+        match self.send(message, event_id).await {
             Ok(answer) => {
+                work_state::note(self, message, answer.as_deref());
                 if message.method == "initialize" {
                     let version = answer.as_deref().and_then(answer::negotiated);
                     *self
@@ -89,21 +118,40 @@ impl Bridge {
                 }
                 answer
             }
-            Err(text) => answer::failed(message, &text),
+            Err(text) => match work_state::offline(self, message, event_id, &text) {
+                Some((text, is_error)) => answer::told(message, &text, is_error),
+                None => answer::failed(message, &text),
+            },
         }
     }
 
+    /// The account for the service, if somebody is signed in.
+    pub(super) fn account(&self) -> Option<(&str, Account)> {
+        let service = self.settings.url.as_deref()?;
+        let account = account::find(&self.dirs, &self.settings, service)?;
+        Some((service, account))
+    }
+
+    /// Calls with the account's key.
+    pub(super) fn signed(&self, account: &Account) -> Option<Api> {
+        self.api.as_ref().map(|api| api.signed(account))
+    }
+
     /// The service's answer, or what went wrong, as a model reads it.
-    async fn send(&self, message: &Message) -> Result<Option<String>, String> {
+    async fn send(&self, message: &Message, event_id: Uuid) -> Result<Option<String>, String> {
         let service = self.settings.url.as_deref().zip(self.api.as_ref());
         let (service, api) = service.ok_or("service_unreachable - no service is set")?;
         // A shim lives for days: a key that was renewed meanwhile counts from the next call.
         let account = account::find(&self.dirs, &self.settings, service).ok_or(SIGN_IN)?;
         let mut api = api.signed(&account);
-        if let Some(key) = self.project_for(message).await? {
-            api = api.within(&key);
+        if let Some(project) = self.project_for(message).await? {
+            api = api.within(&project.name.key);
         }
-        let request = api.post("/mcp", message.bytes.clone());
+        api = api.in_session(&self.session.host, &self.session.id);
+        let mut request = api.post("/mcp", message.bytes.clone());
+        if message.method == "tools/call" {
+            request = request.header("Idempotency-Key", event_id.to_string());
+        }
         let reply = Reply::of(self.with_headers(request, message), api::ANSWER_BYTES).await;
         let reply = reply.map_err(|failure| match failure {
             Failure::Unreachable(why) => format!("service_unreachable - {why}"),
@@ -123,17 +171,21 @@ impl Bridge {
         }
     }
 
-    /// The project's key. Only a message that names something waits for git.
-    async fn project_for(&self, message: &Message) -> Result<Option<String>, String> {
+    /// The project. Only a message that names something waits for git.
+    async fn project_for(&self, message: &Message) -> Result<Option<&Project>, String> {
         if self.project.get().is_none() && message.name.is_some() {
             let (folder, dirs) = (self.folder.clone(), self.dirs.clone());
             let naming = move || Project::of(&folder, &dirs).named(&dirs, GIT_PATIENCE);
             let project = tokio::task::spawn_blocking(naming).await.ok().flatten();
-            let key = project.ok_or(NO_PROJECT)?.name.key;
             // Another call may have been quicker, with the same answer.
-            drop(self.project.set(key));
+            drop(self.project.set(project.ok_or(NO_PROJECT)?));
         }
-        Ok(self.project.get().cloned())
+        Ok(self.project.get())
+    }
+
+    /// The project, if it has its name by now.
+    pub(super) fn project(&self) -> Option<&Project> {
+        self.project.get()
     }
 
     fn with_headers(&self, request: RequestBuilder, message: &Message) -> RequestBuilder {
@@ -142,9 +194,6 @@ impl Bridge {
             .header("Mcp-Method", header_text(&message.method));
         if let Some(name) = &message.name {
             request = request.header("Mcp-Name", header_text(name));
-        }
-        if let Some(session) = &self.session {
-            request = request.header("Cairn-Session", session);
         }
         let negotiated = || {
             let version = self

@@ -1,6 +1,7 @@
 //! Message: a line of JSON-RPC, looked at as far as a bridge must.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::answer;
@@ -21,6 +22,8 @@ pub struct Message {
     pub name: Option<String>,
     /// The revision that the message itself names.
     pub version: Option<String>,
+    /// The arguments of a tool's call.
+    pub arguments: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -38,8 +41,9 @@ struct Line<'a> {
 struct Params {
     name: Option<String>,
     uri: Option<String>,
+    arguments: Option<Value>,
     #[serde(rename = "_meta")]
-    meta: Option<serde_json::Map<String, serde_json::Value>>,
+    meta: Option<serde_json::Map<String, Value>>,
 }
 
 impl Message {
@@ -84,6 +88,7 @@ impl Message {
         Ok(Self {
             bytes: line.to_vec(),
             version: version.map(str::to_owned),
+            arguments: params.arguments,
             name: match method.as_str() {
                 "tools/call" | "prompts/get" => params.name,
                 "resources/read" => params.uri,

@@ -6,6 +6,7 @@
 mod answer;
 mod bridge;
 mod message;
+mod work_state;
 
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;

@@ -165,12 +165,15 @@ impl<S: Service> Pass<'_, S> {
         let mut gone = Vec::new();
         let mut kept = None;
         for place in batch {
-            let Some(id) = self.segment.item(*place).map(|item| item.event_id.clone()) else {
+            let Some(sent) = self.segment.item(*place) else {
                 continue;
             };
+            let id = sent.event_id.clone();
+            let touched = sent.touches_lists().map(str::to_owned);
             let item = answers.remove(&id);
             match item.as_ref().map(ItemAnswer::outlook) {
                 Some(Outlook::Taken) => {
+                    self.outcome.touched.extend(touched);
                     self.outcome.sent += 1;
                     gone.push(id);
                 }

@@ -75,6 +75,15 @@ pub struct Item {
     pub body: Map<String, Value>,
 }
 
+impl Item {
+    /// The key of its project, if it begins a session there or writes to a list.
+    #[must_use]
+    pub fn touches_lists(&self) -> Option<&str> {
+        let project = self.project.as_ref().map(|project| project.key.as_str());
+        project.filter(|_| matches!(self.kind.as_str(), "session_start" | "work_entry"))
+    }
+}
+
 impl Record {
     /// The record of an item that is for `service` and the tenant of `account`.
     #[must_use]

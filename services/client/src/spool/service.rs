@@ -1,5 +1,6 @@
 //! What a flush needs of the world: for whom it is, who takes its requests, how it can end.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -132,6 +133,8 @@ pub struct Outcome {
     pub stop: Option<Stop>,
     /// Segments that it has worked through.
     pub segments: Vec<PathBuf>,
+    /// Keys of projects in which a session began or a list was written to.
+    pub touched: BTreeSet<String>,
     /// The service's version.
     pub version: Option<String>,
 }

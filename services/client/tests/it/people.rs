@@ -103,3 +103,52 @@ fn a_project_s_file_sets_no_address_and_a_bad_value_falls_back() {
         "{said}"
     );
 }
+
+#[test]
+fn lists_are_read_and_written_by_hand() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    let run = |args: &[&str]| {
+        let output = machine.run(args, b"");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        stdout(&output)
+    };
+    assert_eq!(run(&["work"]), "- plan\n");
+    assert_eq!(
+        run(&["work", "--all", "--list", "plan", "--project", "*"]),
+        "- plan\n"
+    );
+    run(&[
+        "work",
+        "add",
+        "plan",
+        "task=7",
+        "status=todo",
+        "n=2.5",
+        "ok=true",
+        "gone=null",
+        "note=a=b",
+    ]);
+    run(&["work", "done", "plan", "docs"]);
+    run(&["work", "claim", "plan", "docs", "--minutes", "30"]);
+    run(&["work", "release", "plan", "docs"]);
+    let history = run(&["work", "history", "--list", "plan"]);
+    assert_eq!(
+        history,
+        "2026-10-10T08:45:00.000Z  lin  plan (claim)  {\"task\":\"docs\"}\n"
+    );
+    let heard = double.heard();
+    for part in [
+        "GET /v1/work-state?include_closed=false&snapshot=false ",
+        "GET /v1/work-state?project=%2A&list=plan&include_closed=true&snapshot=false ",
+        r#"{"list":"plan","fields":{"task":"7","status":"todo","n":2.5,"ok":true,"gone":null,"note":"a=b"},"#,
+        r#"{"list":"plan","fields":{"status":"done","task":"docs"},"event_id""#,
+        r#"{"list":"plan","fields":{"task":"docs"},"action":"claim","lease_minutes":30,"#,
+        r#"{"list":"plan","fields":{"task":"docs"},"action":"release","#,
+        "GET /v1/work-state/history?list=plan ",
+    ] {
+        assert!(heard.contains(part), "{part}: {heard}");
+    }
+    let bare = machine.run(&["work", "add", "plan", "docs"], b"");
+    assert_eq!(bare.status.code(), Some(64), "{bare:?}");
+}

@@ -94,7 +94,7 @@ fn messages_pass_with_the_headers_that_mirror_them() {
             &"mem_search".parse().expect("a value")
         )
     );
-    assert_eq!(call["cairn-session"], "s%201");
+    assert_eq!(call["cairn-session"], "claude-code/s%201");
     assert_eq!(call["authorization"], format!("Bearer {KEY}"));
     assert!(
         call["cairn-project"]
@@ -266,4 +266,121 @@ fn a_line_that_is_too_long_has_its_answer() {
     );
     assert_eq!(shim.ask(CALL)["result"]["content"][0]["text"], "ok");
     shim.end();
+}
+
+/// The text of a tool's result, and whether it is an error.
+fn call(shim: &mut Shim, name: &str, arguments: serde_json::Value) -> (String, bool) {
+    let message = serde_json::json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call",
+        "params": {"name": name, "arguments": arguments}});
+    let result = shim.ask(&message.to_string())["result"].clone();
+    let text = result["content"][0]["text"].as_str();
+    let text = text.unwrap_or_else(|| panic!("{result}"));
+    (text.to_owned(), result["isError"] == true)
+}
+
+#[test]
+fn work_state_goes_on_while_the_service_is_away() {
+    let machine = Machine::new("http://127.0.0.1:9");
+    let mut shim = Shim::start(&machine);
+    let task = |status: &str| serde_json::json!({"list": "plan", "fields": {"task": "docs", "status": status}});
+    let nothing = call(&mut shim, "work_state_read", serde_json::json!({}));
+    assert!(
+        nothing.1 && nothing.0.starts_with("service_unreachable"),
+        "{nothing:?}"
+    );
+    let stored = ("Stored offline; it will be merged.".to_owned(), false);
+    assert_eq!(call(&mut shim, "work_state_write", task("todo")), stored);
+    assert_eq!(call(&mut shim, "work_state_write", task("doing")), stored);
+    let (read, is_error) = call(&mut shim, "work_state_read", serde_json::json!({}));
+    assert!(!is_error);
+    assert!(
+        read.ends_with(":\n- plan\n  - [doing] docs, updated 1 minute ago by you"),
+        "{read}"
+    );
+    for (arguments, code) in [
+        (
+            serde_json::json!({"list": "plan", "fields": {"task": "docs"}, "action": "claim"}),
+            "offline - ",
+        ),
+        (
+            serde_json::json!({"list": "plan", "fields": {"n": 1}, "project": "elsewhere"}),
+            "offline - ",
+        ),
+        (
+            serde_json::json!({"list": "", "fields": {"n": 1}}),
+            "invalid_field - /list: ",
+        ),
+        (
+            serde_json::json!({"list": "plan", "fields": [1]}),
+            "invalid_input - fields: ",
+        ),
+    ] {
+        let (text, is_error) = call(&mut shim, "work_state_write", arguments);
+        assert!(is_error && text.starts_with(code), "{text}");
+    }
+    shim.end();
+    let spooled = machine.spooled();
+    assert_eq!(spooled.len(), 2);
+    assert_eq!(spooled[1]["kind"], "work_entry");
+    assert_eq!(
+        spooled[1]["body"],
+        serde_json::json!({"list": "plan", "fields": {"task": "docs", "status": "doing"}})
+    );
+    assert!(spooled[1]["session"]["id"].is_string() && spooled[1]["project"]["key"].is_string());
+}
+
+#[test]
+fn a_write_whose_answer_is_lost_is_spooled_under_the_same_event_id() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    let mut shim = Shim::start(&machine);
+    double.script([Reply::CommitAndCut]);
+    let write = serde_json::json!({"list": "plan", "fields": {"n": 1}});
+    let (text, _) = call(&mut shim, "work_state_write", write);
+    assert_eq!(text, "Stored offline; it will be merged.");
+    shim.end();
+    let inner = double.inner.lock().expect("whole");
+    let (_, headers, _) = inner
+        .requests
+        .iter()
+        .find(|(line, ..)| line.contains("/mcp"))
+        .expect("sent");
+    let sent = headers["idempotency-key"]
+        .to_str()
+        .expect("text")
+        .to_owned();
+    drop(inner);
+    assert_eq!(machine.spooled()[0]["event_id"], sent.as_str());
+}
+
+#[test]
+fn an_excluded_folder_sends_and_keeps_no_entry() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url).set("CAIRN_EXCLUDE", "~/app");
+    let mut shim = Shim::start(&machine);
+    let write = serde_json::json!({"list": "plan", "fields": {"n": 1}});
+    let (text, _) = call(&mut shim, "work_state_write", write);
+    assert_eq!(text, "Not stored: this folder is excluded.");
+    shim.end();
+    assert_eq!(double.count("/mcp"), 0);
+    assert!(machine.spooled().is_empty());
+}
+
+#[test]
+fn what_an_answer_showed_goes_with_the_next_entry_that_waits() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    let mut shim = Shim::start(&machine);
+    call(&mut shim, "work_state_read", serde_json::json!({}));
+    // The lists are fetched behind the answer; they name a higher moment.
+    crate::support::wait_for("the lists", || double.count("/v1/work-state") == 1);
+    double.script([Reply::CommitAndCut]);
+    crate::support::wait_for("the moment", || machine.holds("9.0"));
+    call(
+        &mut shim,
+        "work_state_write",
+        serde_json::json!({"list": "plan", "fields": {"n": 1}}),
+    );
+    shim.end();
+    assert_eq!(machine.spooled()[0]["after"], "9.0");
 }

@@ -325,6 +325,8 @@ pub struct Inner {
     pub tenants: BTreeMap<&'static str, &'static str>,
     /// The text of the context.
     pub context: String,
+    /// The lists as they can be merged into.
+    pub work: Value,
     /// Event ids on which the service fails.
     pub failing: Vec<String>,
     /// Requests that are being answered now, and the most there ever were at once.
@@ -342,6 +344,7 @@ impl Double {
     pub fn start() -> Self {
         let inner = Arc::new(Mutex::new(Inner {
             context: "# [app] recent context".to_owned(),
+            work: json!({"lists": []}),
             refusal: "invalid_field",
             version: "0.1.0",
             ..Inner::default()
@@ -437,9 +440,9 @@ async fn serve(
             .requests
             .push((format!("{method} {uri}"), headers, body.to_vec()));
         match inner.script.len() {
-            // A script is about what a test is about: whose a key is, is answered beside it,
-            // unless nothing but a refusal is left.
-            _ if uri.path() == "/v1/me" => match inner.script.back() {
+            // A script is about what a test is about: whose a key is, and what a flusher fetches
+            // behind it, is answered beside it, unless nothing but a refusal is left.
+            _ if ["/v1/me", "/v1/work-state"].contains(&uri.path()) => match inner.script.back() {
                 Some(last @ (Reply::Status(..) | Reply::Foreign(..)))
                     if inner.script.len() == 1 =>
                 {
@@ -503,7 +506,28 @@ fn answer(inner: &mut Inner, path: &str, body: &[u8], tenant: &str) -> Response 
 fn content(inner: &mut Inner, path: &str, body: &[u8], tenant: &str) -> Response {
     match path {
         "/v1/events" => events(inner, body),
-        "/v1/context" => inner.context.clone().into_response(),
+        "/v1/context" => axum::Json(json!({"text": inner.context, "units": 0, "est_tokens": 0,
+            "parts": [{"name": "index", "text": inner.context, "units": 0}], "hlc": "7.1"}))
+        .into_response(),
+        "/v1/work-state" => axum::Json(json!({"project": "app", "lists": [], "text": "- plan",
+            "hlc": "9.0", "snapshot": inner.work}))
+        .into_response(),
+        "/v1/work-state/entries" => {
+            let entry: Value = serde_json::from_slice(body).expect("an entry");
+            (
+                StatusCode::CREATED,
+                axum::Json(
+                    json!({"id": entry["event_id"], "list": entry["list"], "project": "app",
+                    "open": [], "text": "Stored in \"plan\" (app)."}),
+                ),
+            )
+                .into_response()
+        }
+        "/v1/work-state/history" => axum::Json(json!({"items": [{"event_id": uuid::Uuid::nil(),
+            "project": "name:app", "list": "plan", "fields": {"task": "docs"}, "hlc": "1.0",
+            "at": "2026-10-10T08:45:00.000Z", "arrived_at": "2026-10-10T08:45:00.000Z",
+            "author": "lin", "action": "claim"}]}))
+        .into_response(),
         "/v1/me" => axum::Json(json!({"tenant": tenant, "handle": "lin", "role": "member",
             "scopes": ["memory:read"], "expires_at": "2027-01-01T00:00:00.000Z"}))
         .into_response(),
@@ -570,7 +594,8 @@ fn rpc(body: &[u8]) -> Response {
         "tools/list" => (200, json!({"result": {"tools": []}})),
         "tools/call" => (
             200,
-            json!({"result": {"content": [{"type": "text", "text": "ok"}]}}),
+            json!({"result": {"content": [{"type": "text", "text": "ok"}],
+                "structuredContent": {"hlc": "8.0"}}}),
         ),
         "ping" => (200, json!({"result": {}})),
         _ => (

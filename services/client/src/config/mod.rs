@@ -1,16 +1,19 @@
 //! Settings: environment over project file over user file over defaults (contract 19.2).
 //!
-//! The only file that reads the environment. Credentials are not settings: see `account`.
+//! The only folder that reads the environment. Credentials are not settings: see `account`.
 
-use std::env;
+mod context;
+mod layers;
+
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use cairn_wire::context::ContextQuery;
 use cairn_wire::domain::event::Visibility;
 use cairn_wire::domain::limits;
 
 use crate::files;
+use layers::{Layers, parse_bool, parse_level, split, variable};
 
 /// Tools whose calls say nothing worth keeping.
 const SKIP_TOOLS: &str = "ListMcpResourcesTool,SlashCommand,Skill,TodoWrite,AskUserQuestion";
@@ -105,6 +108,8 @@ pub struct Settings {
     pub skip_tools: Vec<String>,
     /// UTF-16 code units that a session start may print, 4,000 to 10,000.
     pub context_limit: usize,
+    /// What a session start asks for.
+    pub context: ContextQuery,
     /// Bytes of records that may wait for the service.
     pub spool_max: u64,
     /// Whether ordinary events are logged, not failures alone.
@@ -150,10 +155,11 @@ impl Settings {
             ),
             context_limit: layers
                 .parsed("context_limit", "4000 to 10000", |text| {
-                    let range = 4_000..=limits::CONTEXT_UNITS;
+                    let range = limits::LEAST_CONTEXT_UNITS..=limits::CONTEXT_UNITS;
                     text.parse().ok().filter(|n| range.contains(n))
                 })
                 .unwrap_or(limits::CONTEXT_UNITS),
+            context: context::read(&mut layers),
             spool_max: layers
                 .parsed("spool_max", "a number of bytes", |text| text.parse().ok())
                 .unwrap_or(SPOOL_MAX),
@@ -173,96 +179,6 @@ impl Settings {
             let hint = "no service is set: set CAIRN_URL, or sign in with: cairn login --key --url";
             crate::exit::Failure::Usage(hint.to_owned())
         })
-    }
-}
-
-#[derive(Default)]
-struct Layers {
-    project: toml::Table,
-    user: toml::Table,
-    warnings: Vec<String>,
-}
-
-impl Layers {
-    fn read(&mut self, path: &Path, text: io::Result<String>) -> toml::Table {
-        let text = match text {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return toml::Table::new(),
-            Err(e) => {
-                self.warnings
-                    .push(format!("{}: {e}; using defaults", path.display()));
-                return toml::Table::new();
-            }
-        };
-        text.parse().unwrap_or_else(|_| {
-            let path = path.display();
-            self.warnings
-                .push(format!("{path} is not valid TOML; using defaults"));
-            toml::Table::new()
-        })
-    }
-
-    fn find(&self, name: &str) -> Option<String> {
-        let from_env = variable(&format!("CAIRN_{}", name.to_uppercase()));
-        let from_files = || {
-            self.project
-                .get(name)
-                .or_else(|| self.user.get(name))
-                .map(plain)
-        };
-        from_env.or_else(from_files)
-    }
-
-    fn parsed<T>(
-        &mut self,
-        name: &str,
-        allowed: &str,
-        parse: impl FnOnce(String) -> Option<T>,
-    ) -> Option<T> {
-        let value = parse(self.find(name)?.trim().to_owned());
-        if value.is_none() {
-            // The value itself is not repeated: it may be a secret in the wrong place.
-            let name = name.to_uppercase();
-            self.warnings
-                .push(format!("CAIRN_{name} must be {allowed}; using the default"));
-        }
-        value
-    }
-}
-
-fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.trim().is_empty())
-}
-
-fn plain(value: &toml::Value) -> String {
-    match value {
-        toml::Value::String(text) => text.clone(),
-        toml::Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
-        other => other.to_string(),
-    }
-}
-
-fn split(list: String) -> Vec<String> {
-    let items = list
-        .split(',')
-        .map(str::trim)
-        .filter(|item| !item.is_empty());
-    items.map(str::to_owned).collect()
-}
-
-fn parse_bool(text: String) -> Option<bool> {
-    match text.to_lowercase().as_str() {
-        "true" | "1" | "yes" | "on" => Some(true),
-        "false" | "0" | "no" | "off" => Some(false),
-        _ => None,
-    }
-}
-
-fn parse_level(text: String) -> Option<bool> {
-    match text.to_lowercase().as_str() {
-        "error" | "warn" => Some(false),
-        "info" | "debug" | "trace" => Some(true),
-        _ => None,
     }
 }
 

@@ -1,0 +1,22 @@
+//! VS Code: a session of its agents that starts.
+
+use cairn_wire::domain::limits;
+use cairn_wire::domain::template::Room;
+
+use super::{Host, Report, Shape, session_start};
+
+/// The host.
+pub const HOST: Host = Host {
+    name: "vscode",
+    shape: Shape::HookOutput,
+    limit: Room::units(limits::CONTEXT_UNITS),
+    wants_json: true,
+    parse,
+};
+
+fn parse(event: &str, json: &str) -> Result<Option<Report>, serde_json::Error> {
+    match event {
+        "SessionStart" => session_start(HOST.name, json),
+        _ => Ok(None),
+    }
+}
