@@ -115,14 +115,18 @@ grant select, insert, update on work_lists, work_items to cairn_app;
 -- two numbers; null for a project that is merged, gone or another tenant's.
 create function system_context_revisions(tenants int[], wanted int[])
 returns table (nth bigint, context_revision bigint, settings_revision bigint)
-language sql stable security definer
+-- Not in SQL: a function in that language is planned anew by every call.
+language plpgsql stable security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
-  select u.nth, p.context_revision, t.settings_revision
-  from unnest(tenants, wanted) with ordinality u (tenant_id, project_id, nth)
-  left join public.projects p on p.tenant_id = u.tenant_id and p.project_id = u.project_id
-    and p.merged_into is null
-  left join public.tenants t on t.tenant_id = p.tenant_id
+begin
+  return query
+    select u.nth, p.context_revision, t.settings_revision
+    from unnest(tenants, wanted) with ordinality u (tenant_id, project_id, nth)
+    left join public.projects p on p.tenant_id = u.tenant_id and p.project_id = u.project_id
+      and p.merged_into is null
+    left join public.tenants t on t.tenant_id = p.tenant_id;
+end
 $$;
 revoke all on function system_context_revisions from public;
 grant execute on function system_context_revisions to cairn_app;

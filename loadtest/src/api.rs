@@ -56,6 +56,10 @@ impl Api {
                 let request = self.http.get(format!("{}{path}", self.url));
                 send(within(request, operation)).await
             }
+            Call::GetAnew(path) => {
+                let request = self.http.get(format!("{}{path}", self.url));
+                send(within(request, operation).header("Cache-Control", "no-cache")).await
+            }
             Call::Post(path, body) => self.post(operation, path, body.clone()).await,
             Call::Batch(items) => {
                 let (body, _) = Operation::batch_body(&operation.project, items);

@@ -12,6 +12,10 @@ mod service;
 
 use std::process::ExitCode;
 
+/// The allocator of the service, so that a comparison with a bare route is one of routes.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use clap::{Parser, Subcommand};
 
 /// Shows Cairn at work on real input, and measures it.
@@ -27,12 +31,16 @@ enum Command {
     Demo(demo::Options),
     /// Compare the service under load with its raw limit.
     Bench(bench::Options),
+    /// Answer with the files of a folder: what a bench compares the service with.
+    #[command(hide = true)]
+    Bare(bench::bare::Options),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Demo(options) => demo::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Bare(options) => bench::bare::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

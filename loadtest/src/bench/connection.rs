@@ -42,11 +42,14 @@ impl Connection {
     /// If the service does not answer with success, quoting its problem.
     pub async fn call(&mut self, operation: &Operation) -> anyhow::Result<()> {
         let request = match &operation.call {
-            Call::Get(path) => self.request("GET", path, operation, ""),
-            Call::Post(path, body) => self.request("POST", path, operation, body),
+            Call::Get(path) => self.request("GET", path, operation, "", ""),
+            Call::GetAnew(path) => {
+                self.request("GET", path, operation, "Cache-Control: no-cache\r\n", "")
+            }
+            Call::Post(path, body) => self.request("POST", path, operation, "", body),
             Call::Batch(items) => {
                 let (body, _) = Operation::batch_body(&operation.project, items);
-                self.request("POST", "/v1/events", operation, &body)
+                self.request("POST", "/v1/events", operation, "", &body)
             }
         };
         self.stream
@@ -61,10 +64,18 @@ impl Connection {
         Ok(())
     }
 
-    fn request(&self, method: &str, path: &str, operation: &Operation, body: &str) -> String {
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        operation: &Operation,
+        header: &str,
+        body: &str,
+    ) -> String {
         format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
-             Cairn-Project: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+             Cairn-Project: {}\r\nContent-Type: application/json\r\n{header}\
+             Content-Length: {}\r\n\r\n{body}",
             self.host,
             operation.key,
             operation.encoded_project(),

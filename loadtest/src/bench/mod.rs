@@ -1,9 +1,11 @@
 //! The benches: the service under load against the raw limit of its stores, round by round in one
 //! run, so that whatever else the machine does meets both alike.
 
+pub mod bare;
 mod capture;
 mod closed_loop;
 mod connection;
+mod context;
 mod corpus;
 mod load;
 mod measure;
@@ -24,7 +26,7 @@ use crate::output::{complain, grouped};
 use crate::process::{built, wait_for};
 use capture::{Fresh, Variables};
 use corpus::Corpus;
-use measure::Rounds;
+use measure::{Measure, Rounds};
 use operation::{Call, Operation};
 use pgbench::Pgbench;
 use rig::Rig;
@@ -112,43 +114,57 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     ));
 
     let operations = Arc::new(options.scenario.operations(&keys, &mut corpus));
-    let (scripts, variables) = runtime.block_on(capture_scripts(&rig, &api, &operations))?;
-    let pgbench = Pgbench::new(rig.folder("pgbench")?, &scripts, variables)?;
-    let rounds = interleave(options, &runtime, &rig, &operations, &pgbench)?;
+    if options.scenario == Scenario::Context {
+        return context::run(options, &runtime, &rig, &api, &operations);
+    }
+    let rounds = against_pgbench(options, &runtime, &rig, &api, &operations)?;
     report::write(options, &rounds)
 }
 
-fn interleave(
+/// The service against `pgbench` running the same SQL.
+fn against_pgbench(
     options: &Options,
     runtime: &tokio::runtime::Runtime,
     rig: &Rig,
+    api: &Api,
     operations: &Arc<Vec<Operation>>,
-    pgbench: &Pgbench,
+) -> anyhow::Result<Rounds> {
+    let (scripts, variables) = runtime.block_on(capture_scripts(rig, api, operations))?;
+    let pgbench = Pgbench::new(rig.folder("pgbench")?, &scripts, variables)?;
+    let count = options.connections;
+    interleave(
+        options,
+        |time, seed| runtime.block_on(closed_loop::run(&rig.url, operations, count, time, seed)),
+        ("pgbench", |time, _| pgbench.run(rig, count, time)),
+    )
+}
+
+/// Runs two sides in turns: whoever goes first finds the state that the other left.
+fn interleave(
+    options: &Options,
+    service: impl Fn(Duration, u64) -> anyhow::Result<Measure>,
+    (name, raw): (&str, impl Fn(Duration, u64) -> anyhow::Result<Measure>),
 ) -> anyhow::Result<Rounds> {
     let time = Duration::from_secs(options.seconds.max(1));
-    let count = options.connections;
-    let service =
-        |time, seed| runtime.block_on(closed_loop::run(&rig.url, operations, count, time, seed));
     // Connections are made and caches filled before anything counts.
     service(Duration::from_secs(2), 0)?;
-    pgbench.run(rig, count, Duration::from_secs(2))?;
+    raw(Duration::from_secs(2), 0)?;
     let mut rounds = Rounds::default();
     for round in 1..=options.rounds.max(1) {
-        // Whoever goes first finds the state that the other left: they take turns.
-        let (ours, raw) = if round % 2 == 1 {
+        let (ours, limit) = if round % 2 == 1 {
             let ours = service(time, round)?;
-            (ours, pgbench.run(rig, count, time)?)
+            (ours, raw(time, round)?)
         } else {
-            let raw = pgbench.run(rig, count, time)?;
-            (service(time, round)?, raw)
+            let limit = raw(time, round)?;
+            (service(time, round)?, limit)
         };
         complain(&format!(
-            "round {round}: service {:.0}/s, pgbench {:.0}/s, ratio {:.2}",
+            "round {round}: service {:.0}/s, {name} {:.0}/s, ratio {:.2}",
             ours.rate,
-            raw.rate,
-            ours.rate / raw.rate
+            limit.rate,
+            ours.rate / limit.rate
         ));
-        rounds.push(ours, raw);
+        rounds.push(ours, limit);
     }
     Ok(rounds)
 }

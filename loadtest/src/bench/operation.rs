@@ -18,6 +18,8 @@ pub struct Operation {
 pub enum Call {
     /// A GET of this path.
     Get(String),
+    /// The same, of what no cache may answer.
+    GetAnew(String),
     /// A POST of this body to this path.
     Post(&'static str, String),
     /// A batch of events: of each item, what follows its event id. Ids are new in each call.

@@ -17,7 +17,7 @@ use crate::output::say;
 pub fn write(options: &Options, rounds: &Rounds) -> anyhow::Result<()> {
     let scenario = options.scenario;
     let (service, raw, ratio) = (rounds.service()?, rounds.raw()?, rounds.ratio());
-    say(&table(scenario, service, raw));
+    say(&table(scenario.operation(), ("pgbench", raw), service));
     say(&format!(
         "\nratio {ratio:.2} (median of {} rounds), goal {:.2}: {}",
         options.rounds.max(1),
@@ -28,11 +28,7 @@ pub fn write(options: &Options, rounds: &Rounds) -> anyhow::Result<()> {
             "missed"
         }
     ));
-    let figures = figures(options, service, raw, ratio);
-    fs::create_dir_all(&options.out).context("making the folder for figures")?;
-    let path = options.out.join(format!("{}.json", scenario.name()));
-    fs::write(&path, format!("{:#}\n", Value::Object(figures)))
-        .with_context(|| format!("writing {}", path.display()))?;
+    write_figures(options, figures(options, service, raw, ratio))?;
     if ratio < scenario.goal() || ratio.is_nan() {
         bail!(
             "{}: ratio {ratio:.2} misses the goal {:.2}",
@@ -43,17 +39,31 @@ pub fn write(options: &Options, rounds: &Rounds) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn table(scenario: Scenario, service: Side, raw: Side) -> String {
+/// Writes `<scenario>.json`.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_figures(options: &Options, figures: Map<String, Value>) -> anyhow::Result<()> {
+    fs::create_dir_all(&options.out).context("making the folder for figures")?;
+    let path = options
+        .out
+        .join(format!("{}.json", options.scenario.name()));
+    fs::write(&path, format!("{:#}\n", Value::Object(figures)))
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+/// A number with three digits behind its point.
+pub fn rounded(number: f64) -> Value {
+    json!((number * 1_000.0).round() / 1_000.0)
+}
+
+/// Rates and latencies of both sides, for people.
+pub fn table(operation: &str, (raw_name, raw): (&str, Side), service: Side) -> String {
     let mut table = format!(
         "{:<10} {:>12} {:>10} {:>10} {:>10}   ({})\n",
-        "",
-        "per second",
-        "p50 ms",
-        "p95 ms",
-        "p99 ms",
-        scenario.operation()
+        "", "per second", "p50 ms", "p95 ms", "p99 ms", operation
     );
-    for (name, side) in [("service", service), ("pgbench", raw)] {
+    for (name, side) in [("service", service), (raw_name, raw)] {
         table.push_str(&format!(
             "{name:<10} {:>12.0} {:>10.2} {:>10.2} {:>10.2}\n",
             side.rate, side.p50, side.p95, side.p99
@@ -67,7 +77,6 @@ fn figures(options: &Options, service: Side, raw: Side, ratio: f64) -> Map<Strin
     let name = options.scenario.name();
     let mut figures = Map::new();
     let mut put = |figure: &str, value: Value| figures.insert(format!("{name}_{figure}"), value);
-    let rounded = |number: f64| json!((number * 1_000.0).round() / 1_000.0);
     put("ratio", rounded(ratio));
     put("goal", json!(options.scenario.goal()));
     put("rps", rounded(service.rate));

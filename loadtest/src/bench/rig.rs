@@ -148,6 +148,14 @@ impl Rig {
         fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
     }
 
+    /// An address that was free a moment ago.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn free_address(&self) -> anyhow::Result<String> {
+        Ok(format!("127.0.0.1:{}", free_port()?))
+    }
+
     /// A folder for files of this run.
     ///
     /// # Errors

@@ -12,6 +12,8 @@ use super::operation::{Call, Operation, item_rest};
 pub const OPERATIONS: usize = 16;
 /// Items of a batch in the ingest scenario.
 pub const BATCH: usize = 100;
+/// What a session asks for.
+pub const CONTEXT: &str = "/v1/context?tz=UTC";
 /// Of a hundred searches, those in the largest tenant.
 const LARGEST: usize = 30;
 
@@ -82,7 +84,7 @@ impl Scenario {
                 "/v1/mem-search",
                 json!({"query": query(index, corpus)}).to_string(),
             ),
-            Self::Context => Call::Get("/v1/context?tz=UTC".to_owned()),
+            Self::Context => Call::GetAnew(CONTEXT.to_owned()),
         };
         Operation {
             key: keys[tenant].clone(),

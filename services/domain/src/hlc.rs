@@ -45,8 +45,10 @@ impl Hlc {
         } else {
             offset
         };
+        // A clock of another age must not count from before the first.
+        let ms = entry.at.timestamp_millis().saturating_add(offset);
         let own = Self {
-            ms: (entry.at.timestamp_millis() + offset).min(arrival),
+            ms: ms.min(arrival).max(0),
             counter: 0,
         };
         let seen = entry.after.map(|after| {
@@ -57,11 +59,16 @@ impl Hlc {
             }
         });
         match seen.max(entry.previous) {
-            Some(floor) if own <= floor => Self {
-                ms: floor.ms,
-                counter: floor.counter.saturating_add(1),
-            },
+            Some(floor) if own <= floor => floor.next(),
             _ => own,
+        }
+    }
+
+    /// The moment right after this one.
+    fn next(self) -> Self {
+        match self.counter.checked_add(1) {
+            Some(counter) => Self { counter, ..self },
+            None => Self::at(self.ms + 1),
         }
     }
 
@@ -184,6 +191,21 @@ mod tests {
                 counter: 1
             }
         );
+    }
+
+    #[test]
+    fn clocks_of_another_age_and_full_counters_keep_the_order() {
+        let odd = Hlc::of(arrival(0, 253_402_300_799_000, 12 * HOUR));
+        assert_eq!(odd, Hlc::at(0));
+        let full = Hlc {
+            ms: 11 * HOUR,
+            counter: u32::MAX,
+        };
+        let entry = Arrival {
+            after: Some(full),
+            ..arrival(10 * HOUR, 12 * HOUR, 12 * HOUR)
+        };
+        assert!(Hlc::of(entry) > full);
     }
 
     #[test]

@@ -56,6 +56,9 @@ pub const WORK_ANSWER_UNITS: usize = 3_000;
 pub const WORK_READ_UNITS: usize = 16_000;
 /// Items of work lists that one read takes from the store: more than any answer has room for.
 pub const WORK_ITEMS: u32 = 600;
+/// What one task, or the state of one list, may come to, as it is kept beside the log: a few
+/// hundred keys. Each entry rewrites it.
+pub const WORK_ITEM_BYTES: usize = 64 * 1024;
 /// Entries in one page of a project's work history.
 pub const HISTORY_ENTRIES: u32 = 200;
 /// Units that work state keeps at session start, whatever else is printed.

@@ -57,7 +57,7 @@ const RULES: [Rule; 7] = [
     Rule {
         package: "cairn-loadtest",
         ours: &["cairn-wire"],
-        never: &["axum", "redis", "sqlx"],
+        never: &["redis", "sqlx"],
     },
 ];
 

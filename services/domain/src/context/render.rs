@@ -245,9 +245,19 @@ fn push_body(row: &ContextObservation, field: FullField, text: &mut String) {
         }
     };
     if !body.trim().is_empty() {
-        write_line(text, format_args!("{}", body.trim_end()));
+        let margin = if passes_for_structure(&body) { "    " } else { "" };
+        write_line(text, format_args!("{margin}{}", body.trim_end()));
     }
     text.push('\n');
+}
+
+/// Whether a text at the margin could be taken for a heading, a list or a row of the index.
+fn passes_for_structure(body: &str) -> bool {
+    let mut characters = body.chars();
+    let first = characters.next();
+    let is_id = matches!(first, Some('S' | 'P'))
+        && characters.next().is_some_and(|c| c.is_ascii_digit());
+    is_id || !first.is_some_and(char::is_alphabetic)
 }
 
 /// What the reader's own previous session ended with.

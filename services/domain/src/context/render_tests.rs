@@ -333,3 +333,17 @@ fn the_last_reply_stands_before_the_footer() {
         "{text}"
     );
 }
+
+#[test]
+fn a_row_in_full_forges_no_row_and_no_day() {
+    for forged in ["### Nov 29, 2026", "9999 3:45p ● forged", "S7 forged (x)", "- [todo] forged"] {
+        let mut rows = golden();
+        rows.observations[3].narrative = Some(forged.to_owned());
+        let options = Options {
+            full_count: 1,
+            ..Options::default()
+        };
+        let text = rendered(&rows, options, "UTC");
+        assert!(text.contains(&format!("\n    {forged}\n")), "{text}");
+    }
+}

@@ -55,7 +55,7 @@ fn push_day(day: NaiveDate, rows: Vec<&TableRow>, zone: Zone, text: &mut String)
 
 fn push_row(row: &TableRow, time: &str, text: &mut String) {
     let observation = &row.observation;
-    let title = one_line(&observation.title).replace('|', "\\|");
+    let title = cell(&observation.title);
     let title = if title.is_empty() { "Untitled" } else { &title };
     text.push_str(&format!(
         "| #{} | {time} | {} | {title} | ~{} |\n",
@@ -63,6 +63,20 @@ fn push_row(row: &TableRow, time: &str, text: &mut String) {
         observation.kind.symbol(),
         observation.read_tokens
     ));
+}
+
+/// A text in a cell: a bar would end it, and so would one behind an escaped backslash.
+fn cell(text: &str) -> String {
+    let mut cell = String::new();
+    let mut slashes = 0;
+    for c in one_line(text).chars() {
+        if c == '|' {
+            cell.push_str(&"\\".repeat(slashes + 1));
+        }
+        slashes = if c == '\\' { slashes + 1 } else { 0 };
+        cell.push(c);
+    }
+    cell
 }
 
 /// Items by a key of theirs, keys in order of first appearance.
@@ -102,6 +116,13 @@ mod tests {
             },
             file: file.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn no_title_leaves_its_cell() {
+        assert_eq!(cell("a | b"), r"a \| b");
+        assert_eq!(cell(r"x \| y"), r"x \\\| y");
+        assert_eq!(cell(r"C:\temp"), r"C:\temp");
     }
 
     #[test]

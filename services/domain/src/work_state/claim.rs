@@ -1,7 +1,7 @@
 //! Claims: who works on a task, for a limited time (contract 5.2). Decided here, made to last in
 //! the transaction that appends the entry.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 /// A claim as others see it.
@@ -107,10 +107,11 @@ pub fn decide(held: Option<Claim>, me: &Holder, ask: Ask, now: DateTime<Utc>) ->
     }
 }
 
+/// A lease from now on, to the millisecond: so it reads the same wherever it is told.
 fn lease(holder: &Holder, minutes: u32, now: DateTime<Utc>) -> Claim {
     Claim {
         holder: holder.clone(),
-        until: now + TimeDelta::minutes(i64::from(minutes)),
+        until: now.trunc_subsecs(3) + TimeDelta::minutes(i64::from(minutes)),
         minutes,
     }
 }

@@ -6,7 +6,11 @@ use crate::Rejection;
 use crate::bounds::{clean, units};
 use crate::hlc::Hlc;
 use crate::limits;
+use crate::plain::one_line;
 use crate::wrapper_tags::strip;
+
+/// The key that names an entry's task.
+pub(super) const TASK: &str = "task";
 
 /// What a write does beside writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +80,8 @@ impl WorkEntryDraft {
         fields: Map<String, Value>,
         after: Option<Hlc>,
     ) -> Result<Self, Rejection> {
-        let list = clean(list.trim().to_owned());
-        if list.is_empty() || units(&list) > limits::LIST_NAME_UNITS {
+        let list = clean(strip(list).trim().to_owned());
+        if one_line(&list).is_empty() || units(&list) > limits::LIST_NAME_UNITS {
             let allowed = format!("1 to {} UTF-16 code units", limits::LIST_NAME_UNITS);
             return Err(Rejection::invalid_field("/list", allowed));
         }
@@ -89,7 +93,10 @@ impl WorkEntryDraft {
             .into_iter()
             .map(field)
             .collect::<Result<Map<_, _>, _>>()?;
-        let task = fields.get("task").and_then(task_name);
+        let task = fields.get(TASK).and_then(task_name);
+        if task.as_deref().is_some_and(|task| one_line(task).is_empty()) {
+            return Err(Rejection::invalid_field("/fields/task", "must not be blank"));
+        }
         let text = Value::Object(fields).to_string();
         if units(&text) > limits::WORK_FIELDS_UNITS {
             let allowed = format!(
@@ -121,13 +128,21 @@ impl WorkEntryDraft {
 }
 
 fn field((key, value): (String, Value)) -> Result<(String, Value), Rejection> {
-    let key = clean(key);
+    let key = clean(strip(&key).into_owned());
     if key.is_empty() || units(&key) > limits::WORK_KEY_UNITS {
         let allowed = format!("keys of 1 to {} UTF-16 code units", limits::WORK_KEY_UNITS);
         return Err(Rejection::invalid_field("/fields", allowed));
     }
     let value = match value {
-        Value::String(text) => Value::String(clean(strip(&text).into_owned())),
+        Value::String(text) => {
+            let kept = clean(strip(&text).into_owned());
+            if key == TASK && kept.is_empty() && !text.is_empty() {
+                // Without its name it would be the list's own state.
+                let detail = "must not be wholly private";
+                return Err(Rejection::invalid_field("/fields/task", detail));
+            }
+            Value::String(kept)
+        }
         Value::Array(_) | Value::Object(_) => {
             let pointer = format!("/fields/{}", key.replace('~', "~0").replace('/', "~1"));
             return Err(Rejection::invalid_field(
@@ -180,8 +195,20 @@ mod tests {
     #[case(json!({"a": [1]}))]
     #[case(json!({"": 1}))]
     #[case(json!({"a": "x".repeat(2_000)}))]
+    #[case(json!({"<private>k</private>": 1}))]
+    #[case(json!({"task": "<private>t</private>"}))]
+    #[case(json!({"task": " \n"}))]
     fn what_breaks_a_rule_is_refused(#[case] fields: Value) {
         assert!(parse("l", fields).is_err());
+    }
+
+    #[test]
+    fn a_name_that_shows_nothing_is_none() {
+        for name in ["", " ", "\u{1}", "<private>secret</private>"] {
+            assert!(parse(name, json!({"n": 1})).is_err(), "{name:?}");
+        }
+        let entry = parse("a <private>secret</private>", json!({"n": 1})).expect("kept");
+        assert_eq!(entry.list, "a");
     }
 
     #[test]

@@ -6,12 +6,11 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::Held;
+use super::entry::TASK;
 use crate::hlc::Hlc;
 
 /// The key whose value closes a task or a list.
 const STATUS: &str = "status";
-/// The key that names an entry's task; never shown as a value.
-const TASK: &str = "task";
 /// What closes.
 const CLOSING: [&str; 2] = ["done", "dropped"];
 

@@ -23,7 +23,8 @@ type Asked = HashMap<(TenantId, ProjectId), Vec<oneshot::Sender<Answer>>>;
 #[derive(Default)]
 struct Waiting {
     asked: Asked,
-    /// Whether somebody is on the way to answer.
+    /// Whether somebody is on the way to answer. One is enough: those who ask meanwhile gather for
+    /// its next statement, and two made smaller ones.
     is_served: bool,
 }
 
@@ -73,18 +74,17 @@ impl Revisions {
 
 /// Answers until nobody asks any more.
 async fn serve_all(store: Store, waiting: Arc<Mutex<Waiting>>) {
-    // Should a statement panic, the next question is served anew.
-    let _served = Served(Arc::clone(&waiting));
+    let mut server = Server {
+        waiting,
+        is_done: false,
+    };
     loop {
-        let asked = {
-            let mut waiting = lock(&waiting);
-            let asked = take(&mut waiting.asked);
-            if asked.is_empty() {
-                waiting.is_served = false;
-                return;
-            }
-            asked
-        };
+        // Those who are about to ask, and only wait for a thread, ask together.
+        tokio::task::yield_now().await;
+        let asked = server.take();
+        if asked.is_empty() {
+            return;
+        }
         let wanted: Vec<(TenantId, ProjectId)> = asked.keys().copied().collect();
         let told = store.context_revisions(&wanted).await.map_err(drop);
         let mut told = told.map(Vec::into_iter);
@@ -101,6 +101,36 @@ async fn serve_all(store: Store, waiting: Arc<Mutex<Waiting>>) {
     }
 }
 
+/// Who answers.
+struct Server {
+    waiting: Arc<Mutex<Waiting>>,
+    is_done: bool,
+}
+
+impl Server {
+    /// What to answer next; nothing if it is done.
+    fn take(&mut self) -> Asked {
+        let mut waiting = lock(&self.waiting);
+        let asked = take(&mut waiting.asked);
+        if asked.is_empty() {
+            waiting.is_served = false;
+            self.is_done = true;
+        }
+        asked
+    }
+}
+
+impl Drop for Server {
+    /// One that ends before it is done leaves nobody waiting for it.
+    fn drop(&mut self) {
+        if !self.is_done {
+            let mut waiting = lock(&self.waiting);
+            waiting.is_served = false;
+            waiting.asked.clear();
+        }
+    }
+}
+
 /// At most as many questions as one statement takes.
 fn take(asked: &mut Asked) -> Asked {
     if asked.len() <= TOGETHER {
@@ -110,18 +140,6 @@ fn take(asked: &mut Asked) -> Asked {
     some.into_iter()
         .filter_map(|key| asked.remove_entry(&key))
         .collect()
-}
-
-struct Served(Arc<Mutex<Waiting>>);
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let mut waiting = lock(&self.0);
-            waiting.is_served = false;
-            waiting.asked.clear();
-        }
-    }
 }
 
 fn lock(waiting: &Mutex<Waiting>) -> std::sync::MutexGuard<'_, Waiting> {
