@@ -41,6 +41,7 @@ create table work_items (
 ) with (fillfactor = 70);
 create index work_items_open on work_items (tenant_id, project_id, list)
   where not is_closed and not is_blank;
+create unique index work_entries_event on work_entries (tenant_id, event_id);
 create index work_entries_history
   on work_entries (tenant_id, project_id, hlc_ms, hlc_counter, event_id);
 

@@ -3,6 +3,7 @@
 
 use cairn_domain::work_state::Held;
 use sqlx::error::DatabaseError;
+use uuid::Uuid;
 
 /// Why a call of the store failed.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,10 @@ pub enum StoreError {
     /// Somebody else holds the task. Nothing was written.
     #[error("the task is held by {}", .0.holder)]
     Claimed(Held),
+    /// Entries that would make an item larger than it may get, by their event ids. Nothing was
+    /// written; without them the rest of the batch can be.
+    #[error("{} entries are too much for their items", .0.len())]
+    Overfull(Vec<Uuid>),
     /// A rule of uniqueness forbids the write; the text names the rule.
     #[error("conflict with {0}")]
     Conflict(String),

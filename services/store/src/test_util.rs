@@ -108,6 +108,12 @@ impl Drop for TestDb {
     }
 }
 
+/// The statement that reads open items, for a look at its plan.
+#[must_use]
+pub const fn open_items() -> &'static str {
+    crate::work_state::OPEN_ITEMS
+}
+
 /// The instant that tests without an interest in time use.
 ///
 /// # Panics

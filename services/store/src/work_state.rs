@@ -4,7 +4,7 @@
 use cairn_domain::hlc::Hlc;
 use cairn_domain::ids::ProjectId;
 use cairn_domain::limits;
-use cairn_domain::project::ProjectSet;
+use cairn_domain::project::{Project, ProjectSet};
 use cairn_domain::work_state::{Held, Item, List, Place, WorkState};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
@@ -28,38 +28,59 @@ pub struct WorkPick<'a> {
 
 /// The items of lists, one JSON value a row: newest list first, its state before its tasks. The
 /// condition picks the items `i`; `$limit` bounds them, and each row says how many lines there
-/// are in all.
+/// are in all. What is counted and sorted is narrow, however much there is of it: the texts are
+/// read for the rows that are left.
 macro_rules! work_items {
     ($condition:literal, $limit:literal) => {
         concat!(
-            "with shown as (
-               select i.project_id, i.list, i.task_digest, i.task, i.first_ms, i.first_counter,
-                 i.first_event, i.last_ms, i.last_counter, i.last_event, i.author_id, i.keys,
-                 i.holder, i.held_until
+            "with shown as materialized (
+               select i.project_id, i.list, i.task_digest, i.first_ms, i.first_counter,
+                 i.first_event
                from work_items i where i.tenant_id = $1 and ",
             $condition,
-            "), total as (
+            "), total as materialized (
                select count(*) + count(distinct (project_id, list))
-                 - count(*) filter (where task_digest = '') as lines from shown)
-             select json_build_array(i.project_id, p.name, i.list,
-                 json_build_array(l.newest_ms, l.newest_counter, l.newest_event), i.task,
-                 json_build_array(i.first_ms, i.first_counter, i.first_event),
+                 - count(*) filter (where task_digest = '') as lines from shown),
+             top as materialized (
+               select s.*, l.newest_ms, l.newest_counter, l.newest_event
+               from shown s join work_lists l
+                 on l.tenant_id = $1 and l.project_id = s.project_id and l.list = s.list
+               order by l.newest_ms desc, l.newest_counter desc, l.newest_event desc,
+                 s.project_id, s.list, s.task_digest = '' desc, s.first_ms, s.first_counter,
+                 s.first_event
+               limit ",
+            $limit,
+            ")
+             select json_build_array(t.project_id, p.name, t.list,
+                 json_build_array(t.newest_ms, t.newest_counter, t.newest_event), i.task,
+                 json_build_array(t.first_ms, t.first_counter, t.first_event),
                  json_build_array(i.last_ms, i.last_counter, i.last_event), a.name, i.keys,
-                 i.holder, (extract(epoch from i.held_until) * 1000)::bigint, total.lines)::text
-               as item
-             from total, shown i
-             join work_lists l on l.tenant_id = $1 and l.project_id = i.project_id
-               and l.list = i.list
-             join projects p on p.tenant_id = $1 and p.project_id = i.project_id
+                 i.holder, (extract(epoch from i.held_until) * 1000)::bigint,
+                 (select lines from total))::text as item
+             from top t
+             join work_items i on i.tenant_id = $1 and i.project_id = t.project_id
+               and i.list = t.list and i.task_digest = t.task_digest
+             join projects p on p.tenant_id = $1 and p.project_id = t.project_id
              join principals a on a.tenant_id = $1 and a.principal_id = i.author_id
-             order by l.newest_ms desc, l.newest_counter desc, l.newest_event desc, i.project_id,
-               i.list, i.task_digest = '' desc, i.first_ms, i.first_counter, i.first_event
-             limit ",
-            $limit
+             order by t.newest_ms desc, t.newest_counter desc, t.newest_event desc, t.project_id,
+               t.list, t.task_digest = '' desc, t.first_ms, t.first_counter, t.first_event"
         )
     };
 }
 pub(crate) use work_items;
+
+/// Open items: tenant, projects or null, list or null, at most so many.
+pub(crate) const OPEN_ITEMS: &str = work_items!(
+    "($2::int[] is null or i.project_id = any ($2))
+     and ($3::text is null or i.list = $3) and not i.is_closed and not i.is_blank",
+    "$4"
+);
+/// The same with closed ones.
+const ALL_ITEMS: &str = work_items!(
+    "($2::int[] is null or i.project_id = any ($2))
+     and ($3::text is null or i.list = $3) and not i.is_blank",
+    "$4"
+);
 
 /// An item as [`work_items`] selects it.
 type ItemRow = (
@@ -119,6 +140,17 @@ pub(crate) fn gather(
     let read = state.lists.iter().map(|list| list.tasks.len() + 1);
     state.unread_lines = lines.saturating_sub(read.sum());
     Ok(state)
+}
+
+/// Where an entry stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredEntry {
+    /// The project of its list.
+    pub project: Project,
+    /// Its list.
+    pub list: String,
+    /// Its moment.
+    pub hlc: Hlc,
 }
 
 /// An entry of the history.
@@ -198,19 +230,7 @@ impl TenantTx {
     /// # Errors
     /// `Inconsistent` if an item holds what it cannot; as any call of the store.
     pub async fn work_state(&mut self, pick: WorkPick<'_>) -> Result<WorkState, StoreError> {
-        let statement = if pick.closed {
-            work_items!(
-                "($2::int[] is null or i.project_id = any ($2))
-                 and ($3::text is null or i.list = $3) and not i.is_blank",
-                "$4"
-            )
-        } else {
-            work_items!(
-                "($2::int[] is null or i.project_id = any ($2))
-                 and ($3::text is null or i.list = $3) and not i.is_closed and not i.is_blank",
-                "$4"
-            )
-        };
+        let statement = if pick.closed { ALL_ITEMS } else { OPEN_ITEMS };
         let rows: Vec<(String,)> = sqlx::query_as(statement)
             .bind(self.tenant.key())
             .bind(project_keys(pick.projects))
@@ -239,6 +259,37 @@ impl TenantTx {
         .fetch_optional(&mut *self.tx)
         .await?;
         Ok(newest.map(|(ms, counter)| hlc(ms, counter)))
+    }
+
+    /// Where an entry was appended, by its event id.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn find_work_entry(
+        &mut self,
+        event_id: Uuid,
+    ) -> Result<Option<StoredEntry>, StoreError> {
+        let row: Option<(i32, Uuid, String, String, String, i64, i64)> = sqlx::query_as(
+            "select p.project_id, p.uid, p.key, p.name, w.list, w.hlc_ms, w.hlc_counter
+             from work_entries w
+             join projects p on p.tenant_id = $1 and p.project_id = w.project_id
+             where w.tenant_id = $1 and w.event_id = $2",
+        )
+        .bind(self.tenant.key())
+        .bind(event_id)
+        .fetch_optional(&mut *self.tx)
+        .await?;
+        Ok(row.map(
+            |(key, uuid, project_key, name, list, ms, counter)| StoredEntry {
+                project: Project {
+                    id: ProjectId { key, uuid },
+                    key: project_key,
+                    name,
+                },
+                list,
+                hlc: hlc(ms, counter),
+            },
+        ))
     }
 
     /// Entries in the order of the fold, those after a place, at most `limit`.

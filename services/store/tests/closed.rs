@@ -190,7 +190,7 @@ async fn a_statement_that_waits_too_long_is_a_timeout() {
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let events = [observation("x")];
     let error = tx
-        .record_events(&batch(twin.owner, &prepared(&events)))
+        .record_events(&batch(twin.owner, &all(&prepared(&events))))
         .await
         .expect_err("the counter is held");
     assert!(matches!(error, StoreError::Timeout), "{error:?}");

@@ -157,7 +157,7 @@ async fn concurrent_writers_leave_no_gap_and_no_number_twice() {
                     in_session(&session, work_entry("l", "m", None)),
                 ];
                 let mut tx = store.tenant(twin.tenant, "test").await.expect("begin");
-                tx.record_events(&batch(twin.owner, &prepared(&events)))
+                tx.record_events(&batch(twin.owner, &all(&prepared(&events))))
                     .await
                     .expect("recorded");
                 if round % 3 == 1 {
@@ -257,7 +257,7 @@ async fn a_batch_that_lost_a_race_says_so_and_leaves_nothing() {
     let events = [observation("common")];
     let mut first = db.store.tenant(twin.tenant, "test").await.expect("begin");
     first
-        .record_events(&batch(twin.owner, &prepared(&events)))
+        .record_events(&batch(twin.owner, &all(&prepared(&events))))
         .await
         .expect("recorded");
     let second = tokio::spawn({
@@ -265,7 +265,7 @@ async fn a_batch_that_lost_a_race_says_so_and_leaves_nothing() {
         events.push(in_session("s-2", tool_use("1")));
         async move {
             let mut tx = store.tenant(twin.tenant, "test").await.expect("begin");
-            tx.record_events(&batch(twin.owner, &prepared(&events)))
+            tx.record_events(&batch(twin.owner, &all(&prepared(&events))))
                 .await
         }
     });
@@ -295,7 +295,7 @@ async fn a_deadlock_is_a_lost_race() {
         let store = db.store.clone();
         async move {
             let mut tx = store.tenant(twin.tenant, "test").await.expect("begin");
-            tx.record_events(&batch(twin.owner, &prepared(&[observation("x")])))
+            tx.record_events(&batch(twin.owner, &all(&prepared(&[observation("x")]))))
                 .await
         }
     });
@@ -410,7 +410,7 @@ async fn each_turn_with_tool_uses_leaves_one_job_in_the_same_transaction() {
         session_end(),
     ];
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    tx.record_events(&batch(twin.owner, &prepared(&events)))
+    tx.record_events(&batch(twin.owner, &all(&prepared(&events))))
         .await
         .expect("recorded");
     assert_eq!(count(&db, "select count(*) from jobs").await, 0);

@@ -136,6 +136,7 @@ async fn arrive(db: &TestDb, twin: &Twin, minutes: i64, events: &[EventDraft]) {
     assert!(minute(minutes) > moment());
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let events = prepared(events);
+    let events = all(&events);
     let batch = EventBatch {
         arrived_at: minute(minutes),
         ..batch(twin.owner, &events)

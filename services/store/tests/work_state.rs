@@ -8,7 +8,7 @@ use cairn_domain::ids::{PrincipalId, ProjectId};
 use cairn_domain::project::ProjectSet;
 use cairn_domain::work_state::{Action, Holder, Place, WorkEntry, WorkState};
 use cairn_store::events::{EventBatch, LiveWriter};
-use cairn_store::test_util::{TestDb, Twin};
+use cairn_store::test_util::{TestDb, Twin, open_items};
 use cairn_store::work_state::{HistoryEntry, WorkPick};
 use cairn_store::{Store, StoreError};
 use serde_json::{Value, json};
@@ -116,6 +116,77 @@ async fn a_task_with_the_longest_name_is_an_item_like_any() {
     assert_eq!(state.lists[0].tasks[0].task.as_deref(), Some(task.as_str()));
 }
 
+#[tokio::test]
+async fn an_item_that_gets_too_large_names_the_entries_that_are_too_much() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let grow = |n: i64| {
+        let fields = (0..60).map(|key| (format!("k{n}-{key}"), json!(key)));
+        let mut fields: serde_json::Map<String, Value> = fields.collect();
+        fields.insert("task".to_owned(), json!("t"));
+        entry("l", n, Value::Object(fields))
+    };
+    let mut entries: Vec<_> = (0..12).map(grow).collect();
+    entries.push(entry("l", 20, json!({"task": "other"})));
+    let events = prepared(&entries);
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let refused = tx.record_events(&batch(twin.owner, &all(&events))).await;
+    let Err(StoreError::Overfull(ids)) = refused else {
+        panic!("{refused:?}")
+    };
+    drop(tx);
+    assert!((3..10).contains(&ids.len()), "{}", ids.len());
+    // Without them the rest can be stored.
+    entries.retain(|entry| !ids.contains(&entry.event_id));
+    record(&db.store, &twin, twin.owner, &entries).await;
+    let state = read(&db, &twin, None, false).await;
+    assert_eq!(state.lists[0].tasks.len(), 2);
+}
+
+#[tokio::test]
+async fn thousands_of_open_tasks_are_counted_without_being_read() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    for part in 0..8 {
+        let entries: Vec<_> = (0..500)
+            .map(|n| entry("long", 5, json!({"task": format!("t{part}-{n}")})))
+            .collect();
+        record(&db.store, &twin, twin.owner, &entries).await;
+    }
+    let mut admin = db.admin().await;
+    sqlx::raw_sql("analyze")
+        .execute(&mut admin)
+        .await
+        .expect("analysed");
+    let state = read(&db, &twin, None, false).await;
+    assert_eq!(state.lists[0].tasks.len() + state.unread_lines, 4_000);
+    // The whole of it is looked at once, whatever the planner thinks of its size.
+    let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(format!(
+        "explain (analyze, timing off, costs off) {}",
+        open_items_statement(&twin)
+    )))
+    .fetch_all(&mut admin)
+    .await
+    .expect("a plan");
+    let looped: Vec<_> = plan
+        .iter()
+        .filter(|line| line.contains("CTE Scan on shown"))
+        .collect();
+    assert!(
+        !looped.is_empty() && looped.iter().all(|line| line.contains("loops=1")),
+        "{plan:#?}"
+    );
+}
+
+/// The statement of a read as Postgres ran it last, with its values.
+fn open_items_statement(twin: &Twin) -> String {
+    open_items()
+        .replace("$1", &twin.tenant.key().to_string())
+        .replace("$2", "null")
+        .replace("$3", "null")
+        .replace("$4", "600")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_simultaneous_claims_one_wins_and_the_others_write_nothing() {
     let db = TestDb::new().await;
@@ -192,6 +263,7 @@ async fn what_is_written_now_comes_after_all_that_its_list_holds() {
     let twin = db.twins.0;
     // Another replica's clock runs ahead of ours by an hour.
     let ahead = prepared(&[entry("l", 10_060, json!({"task": "t", "status": "doing"}))]);
+    let ahead = all(&ahead);
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let batch = EventBatch {
         arrived_at: minute(10_060),
@@ -256,6 +328,7 @@ async fn write(
         entry.action = action;
     }
     let events = prepared(&[draft]);
+    let events = all(&events);
     let holder = Holder::new(who.key, "ada", format!("{session:0>4}"));
     let mut tx = store.tenant(twin.tenant, "test").await?;
     let batch = EventBatch {

@@ -245,7 +245,11 @@ fn push_body(row: &ContextObservation, field: FullField, text: &mut String) {
         }
     };
     if !body.trim().is_empty() {
-        let margin = if passes_for_structure(&body) { "    " } else { "" };
+        let margin = if passes_for_structure(&body) {
+            "    "
+        } else {
+            ""
+        };
         write_line(text, format_args!("{margin}{}", body.trim_end()));
     }
     text.push('\n');
@@ -255,8 +259,8 @@ fn push_body(row: &ContextObservation, field: FullField, text: &mut String) {
 fn passes_for_structure(body: &str) -> bool {
     let mut characters = body.chars();
     let first = characters.next();
-    let is_id = matches!(first, Some('S' | 'P'))
-        && characters.next().is_some_and(|c| c.is_ascii_digit());
+    let is_id =
+        matches!(first, Some('S' | 'P')) && characters.next().is_some_and(|c| c.is_ascii_digit());
     is_id || !first.is_some_and(char::is_alphabetic)
 }
 

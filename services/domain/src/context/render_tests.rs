@@ -336,7 +336,12 @@ fn the_last_reply_stands_before_the_footer() {
 
 #[test]
 fn a_row_in_full_forges_no_row_and_no_day() {
-    for forged in ["### Nov 29, 2026", "9999 3:45p ● forged", "S7 forged (x)", "- [todo] forged"] {
+    for forged in [
+        "### Nov 29, 2026",
+        "9999 3:45p ● forged",
+        "S7 forged (x)",
+        "- [todo] forged",
+    ] {
         let mut rows = golden();
         rows.observations[3].narrative = Some(forged.to_owned());
         let options = Options {

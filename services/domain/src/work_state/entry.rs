@@ -94,8 +94,14 @@ impl WorkEntryDraft {
             .map(field)
             .collect::<Result<Map<_, _>, _>>()?;
         let task = fields.get(TASK).and_then(task_name);
-        if task.as_deref().is_some_and(|task| one_line(task).is_empty()) {
-            return Err(Rejection::invalid_field("/fields/task", "must not be blank"));
+        if task
+            .as_deref()
+            .is_some_and(|task| one_line(task).is_empty())
+        {
+            return Err(Rejection::invalid_field(
+                "/fields/task",
+                "must not be blank",
+            ));
         }
         let text = Value::Object(fields).to_string();
         if units(&text) > limits::WORK_FIELDS_UNITS {

@@ -42,7 +42,7 @@ pub struct EventBatch<'a> {
     /// What produces the records they make.
     pub origin: Origin,
     /// The events; numbers follow their order.
-    pub events: &'a [PreparedEvent],
+    pub events: &'a [&'a PreparedEvent],
     /// Who writes, if the batch is one work entry that is written now; a spooled one makes and
     /// moves no claim.
     pub live: Option<LiveWriter<'a>>,
@@ -152,10 +152,10 @@ impl TenantTx {
     /// # Errors
     /// `Raced` if another batch stored some of the same events meanwhile: numbers taken for them
     /// go back when the transaction is dropped, and a new one finds them stored. `Claimed` if a
-    /// live write wants a task that somebody else holds: drop the transaction as well. As any
-    /// call of the store.
+    /// live write wants a task that somebody else holds, `Overfull` for entries that are too much
+    /// for their items: drop the transaction as well. As any call of the store.
     pub async fn record_events(&mut self, batch: &EventBatch<'_>) -> Result<Recorded, StoreError> {
-        let ids: Vec<Uuid> = batch.events.iter().map(PreparedEvent::event_id).collect();
+        let ids: Vec<Uuid> = batch.events.iter().map(|event| event.event_id()).collect();
         let known = self.find_ledger_rows(&ids).await?;
         let fresh = fresh(batch.events, &known);
         if fresh.is_empty() {
@@ -262,10 +262,10 @@ impl TenantTx {
 }
 
 /// The first event of each id that the ledger does not know, in the order of the batch.
-fn fresh<'a>(events: &'a [PreparedEvent], known: &HashMap<Uuid, Known>) -> Vec<&'a PreparedEvent> {
+fn fresh<'a>(events: &[&'a PreparedEvent], known: &HashMap<Uuid, Known>) -> Vec<&'a PreparedEvent> {
     let mut seen = std::collections::HashSet::new();
+    let events = events.iter().copied();
     events
-        .iter()
         .filter(|event| !known.contains_key(&event.event_id()) && seen.insert(event.event_id()))
         .collect()
 }
@@ -293,5 +293,5 @@ fn outcomes(
             }
         }
     };
-    batch.events.iter().map(&mut outcome).collect()
+    batch.events.iter().copied().map(&mut outcome).collect()
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use cairn_domain::hlc::Hlc;
+use cairn_domain::limits;
 use cairn_domain::work_state::{
     Action, Ask, Claim, Holder, Item, Place, Verdict, WorkEntry, decide,
 };
@@ -23,6 +24,8 @@ type ItemAt = (i32, String, Vec<u8>);
 /// An item as the batch leaves it.
 struct Kept {
     item: Item,
+    /// About the size of its keys as they are kept.
+    bytes: usize,
     author: i32,
     claim: Option<Claim>,
 }
@@ -57,6 +60,7 @@ impl ItemRow {
         let item = item.map_err(|_| StoreError::inconsistent("work_items", "keys", &self.list))?;
         let kept = Kept {
             item,
+            bytes: self.keys.len(),
             author: self.author_id,
             claim,
         };
@@ -86,7 +90,8 @@ impl TenantTx {
     /// held.
     ///
     /// # Errors
-    /// `Claimed` if a live write wants a task that somebody else holds.
+    /// `Claimed` if a live write wants a task that somebody else holds; `Overfull` naming the
+    /// entries that are too much.
     pub(super) async fn merge_work_entries(
         &mut self,
         batch: &EventBatch<'_>,
@@ -94,6 +99,7 @@ impl TenantTx {
         moments: &[Hlc],
     ) -> Result<(), StoreError> {
         let mut items = self.find_work_items(entries).await?;
+        let mut overfull = Vec::new();
         let mut lists: BTreeMap<(i32, &str), Place> = BTreeMap::new();
         for (entry, hlc) in entries.iter().zip(moments) {
             let place = Place {
@@ -106,7 +112,13 @@ impl TenantTx {
                 .or_insert(place);
             let at = item_at(entry);
             let kept = merge(items.remove(&at), batch, entry, place)?;
+            if kept.bytes > limits::WORK_ITEM_BYTES {
+                overfull.push(entry.draft.event_id);
+            }
             items.insert(at, kept);
+        }
+        if !overfull.is_empty() {
+            return Err(StoreError::Overfull(overfull));
         }
         self.save_work_lists(&lists).await?;
         self.save_work_items(&items).await
@@ -257,6 +269,7 @@ fn merge(
     };
     let mut kept = before.unwrap_or_else(|| Kept {
         item: Item::of(&entry_of_fold),
+        bytes: 0,
         author: batch.author.key,
         claim: None,
     });
@@ -264,6 +277,7 @@ fn merge(
         kept.claim = claim(kept.claim, writer, entry.own.action, batch.arrived_at)?;
     }
     kept.item.add(&entry_of_fold);
+    kept.bytes = kept.item.stored_keys().len();
     if kept.item.last == place {
         kept.author = batch.author.key;
     }

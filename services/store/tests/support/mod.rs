@@ -171,8 +171,13 @@ pub fn prepared(events: &[EventDraft]) -> Vec<PreparedEvent> {
     prepared.collect::<Result<_, _>>().expect("prepared")
 }
 
+/// Every one of some prepared events.
+pub fn all(events: &[PreparedEvent]) -> Vec<&PreparedEvent> {
+    events.iter().collect()
+}
+
 /// The batch as the API would give it.
-pub fn batch(author: PrincipalId, events: &[PreparedEvent]) -> EventBatch<'_> {
+pub fn batch<'a>(author: PrincipalId, events: &'a [&'a PreparedEvent]) -> EventBatch<'a> {
     EventBatch {
         author,
         projects: &ProjectSet::All,
@@ -194,8 +199,9 @@ pub async fn record(
         .tenant(twin.tenant, "test.record")
         .await
         .expect("begin");
+    let events = prepared(events);
     let recorded = tx
-        .record_events(&batch(author, &prepared(events)))
+        .record_events(&batch(author, &all(&events)))
         .await
         .expect("recorded");
     tx.commit().await.expect("commit");
@@ -215,7 +221,7 @@ pub async fn record_after_races(
             .tenant(twin.tenant, "test.record")
             .await
             .expect("begin");
-        match tx.record_events(&batch(author, &events)).await {
+        match tx.record_events(&batch(author, &all(&events))).await {
             Err(StoreError::Raced) => {}
             recorded => {
                 tx.commit().await.expect("commit");
