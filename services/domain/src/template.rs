@@ -197,6 +197,12 @@ impl Template {
     #[must_use]
     pub fn fill(&self, now: DateTime<Utc>, zone: Zone) -> String {
         let mut text = String::with_capacity(self.bytes());
+        self.fill_into(&mut text, now, zone);
+        text
+    }
+
+    /// Appends the text at an instant to another.
+    pub fn fill_into(&self, text: &mut String, now: DateTime<Utc>, zone: Zone) {
         let ms = now.timestamp_millis();
         for part in &self.0 {
             match part {
@@ -207,7 +213,6 @@ impl Template {
                 Part::Until(..) => {}
             }
         }
-        text
     }
 }
 

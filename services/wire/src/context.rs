@@ -85,7 +85,7 @@ pub struct ContextQuery {
 }
 
 /// The form of a context.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// What a session starts with: work state and index within their budget.
     Index,
@@ -97,8 +97,8 @@ pub enum Format {
     Overview(Option<String>),
 }
 
-/// A question that was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A question that was read: two that mean the same are equal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ContextAsk {
     /// The form.
     pub format: Format,
@@ -171,6 +171,10 @@ impl ContextQuery {
     fn format(&self) -> Result<Format, Rejection> {
         let path = self.path.as_deref().map(|path| path.trim_matches('/'));
         let path = path.filter(|path| !matches!(*path, "" | "."));
+        if path.is_some_and(|path| path.len() > limits::PATH_BYTES) {
+            let allowed = format!("at most {} bytes", limits::PATH_BYTES);
+            return Err(Rejection::invalid_field("/path", allowed));
+        }
         let query = self.query.as_deref().map(str::trim);
         match self.format.as_deref().unwrap_or("index") {
             "index" => Ok(Format::Index),
@@ -193,7 +197,8 @@ impl ContextQuery {
         let units = units.unwrap_or(limits::CONTEXT_UNITS);
         let tokens = within("tokens", self.tokens, least / 4, limits::MOST_CONTEXT_UNITS)?;
         // What is reserved comes out of the part that all but the index share.
-        let most = units * limits::CONTEXT_SHARE / 100;
+        let most = tokens.map_or(units, |tokens| units.min(4 * tokens));
+        let most = most * limits::CONTEXT_SHARE / 100;
         let reserve = within("reserve", self.reserve, 0, most)?;
         Ok(Budget {
             limit: Room {
@@ -221,18 +226,22 @@ fn within<T: PartialOrd + Copy + std::fmt::Display>(
 }
 
 /// Names separated by commas.
-fn names<T>(
+fn names<T: PartialEq>(
     parameter: &str,
     list: Option<&str>,
     from_name: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<T>, Rejection> {
     let names = list.unwrap_or_default().split(',').map(str::trim);
     let names = names.filter(|name| !name.is_empty());
-    let read = names.map(|name| {
+    let mut read = Vec::new();
+    for name in names {
         let unknown = || Rejection::invalid_field(format!("/{parameter}"), "names of the contract");
-        from_name(name).ok_or_else(unknown)
-    });
-    read.collect()
+        let named = from_name(name).ok_or_else(unknown)?;
+        if !read.contains(&named) {
+            read.push(named);
+        }
+    }
+    Ok(read)
 }
 
 /// The context with its parts and sizes, for a caller that accepts JSON.

@@ -174,6 +174,11 @@ impl Item {
         let body = match self.kind.as_str() {
             "work_entry" => {
                 let entry = body(reader, json)?;
+                let around = Surroundings {
+                    // What names no time was made when it arrived, by the service's clock.
+                    sent_at: self.at.map_or(around.arrived_at, |_| around.sent_at),
+                    ..around
+                };
                 parse_work_entry(entry, self.after.as_deref(), made_at, around)?
             }
             kind => parse_body(kind, json, reader)?,

@@ -73,6 +73,9 @@ pub struct WorkWritten {
     pub list: String,
     /// The name of its project.
     pub project: String,
+    /// Whether the event id was stored before with other content; it changed nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub event_id_reused: bool,
     /// The tasks still open in the list.
     pub open: Vec<WorkTask>,
     /// Who holds the task that was written to.

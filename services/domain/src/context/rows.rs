@@ -6,7 +6,7 @@ use crate::observation::{Concept, ObservationType};
 use crate::summary::SummaryDraft;
 
 /// Which rows a context wants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selection {
     /// The newest observations, at most.
     pub observations: u32,

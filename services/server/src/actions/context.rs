@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cairn_domain::context::{
-    ContextObservation, ContextRows, ContextTotals, render_index, render_overview, render_table,
+    ContextObservation, ContextRows, ContextTotals, Zone, render_index, render_overview,
+    render_table,
 };
 use cairn_domain::ids::{PrincipalId, RecordId, RecordKind};
 use cairn_domain::project::{Family, Reader};
@@ -27,10 +28,38 @@ use crate::contexts::{Known, Rendered};
 /// A context at an instant.
 #[derive(Debug)]
 pub struct Filled {
-    /// Its parts with their names, in the order in which they are printed.
-    pub parts: Vec<(String, String)>,
+    rendered: Arc<Rendered>,
+    now: DateTime<Utc>,
+    zone: Zone,
+}
+
+impl Filled {
+    /// The whole text, its parts set off by a blank line.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let parts = self.rendered.parts.iter();
+        let size: usize = parts.map(|(_, template)| template.bytes() + 2).sum();
+        let mut text = String::with_capacity(size);
+        for (_, template) in &self.rendered.parts {
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            template.fill_into(&mut text, self.now, self.zone);
+        }
+        text
+    }
+
+    /// Its parts with their names.
+    pub fn parts(&self) -> impl Iterator<Item = (&str, String)> {
+        let parts = self.rendered.parts.iter();
+        parts.map(|(name, template)| (name.as_str(), template.fill(self.now, self.zone)))
+    }
+
     /// The highest moment of the work state in it, `<ms>.<counter>`.
-    pub hlc: Option<String>,
+    #[must_use]
+    pub fn hlc(&self) -> Option<&str> {
+        self.rendered.hlc.as_deref()
+    }
 }
 
 /// Renders the context of a project for its reader. `anew` renders what is kept once more.
@@ -53,12 +82,11 @@ pub async fn render(
     } else {
         Arc::new(Box::pin(fresh(app, caller, query, &ask)).await?)
     };
-    let parts = rendered.parts.iter();
+    let zone = ask.zone;
     Ok(Filled {
-        parts: parts
-            .map(|(name, template)| (name.clone(), template.fill(now, ask.zone)))
-            .collect(),
-        hlc: rendered.hlc.clone(),
+        rendered,
+        now,
+        zone,
     })
 }
 
@@ -89,11 +117,6 @@ async fn kept(
             Found::Unborn(name) => return Ok(Arc::new(nothing(&name, ask))),
         },
     };
-    let question = ContextQuery {
-        project: None,
-        ..query.clone()
-    };
-    let question = serde_json::to_string(&question).map_err(|e| Failure::fault(e.to_string()))?;
     let make = || async {
         let mut tx = app.store.tenant(caller.tenant, "context.render").await?;
         // Whoever sees nothing of their own is read for as nobody: should they write something
@@ -108,7 +131,7 @@ async fn kept(
         Ok(rendered)
     };
     app.contexts
-        .get_or_render(caller, &known, question, now, make)
+        .get_or_render(caller, &known, ask.clone(), now, make)
         .await
 }
 

@@ -1,10 +1,14 @@
 //! Events: taking in what clients send, item by item, in one transaction.
 
+use std::collections::HashSet;
+
 use cairn_domain::Rejection;
 use cairn_domain::event::{EventBody, EventDraft, Origin};
+use cairn_domain::hlc::Hlc;
 use cairn_domain::limits;
 use cairn_domain::project::fold;
 use cairn_domain::scope::Scope;
+use cairn_store::StoreError;
 use cairn_store::events::{EventBatch, EventOutcome, EventStatus, PreparedEvent, Recorded};
 use cairn_wire::events::{
     Batch, BatchAnswer, Check, CheckAnswer, CheckedItem, Item, ItemAnswer, ItemStatus, ProjectName,
@@ -38,21 +42,23 @@ pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAns
         move || Reading::of(&caller, here.as_ref(), &json, arrived_at)
     });
     let read = reading.await.map_err(|e| Failure::fault(e.to_string()))??;
-    let recorded = store(app, caller, &read.events, arrived_at).await?;
-    let mut outcomes = read.events.iter().zip(recorded.outcomes);
-    let items = read.items.into_iter().map(|refused| match refused {
-        None => outcomes
-            .next()
-            .map(|(event, outcome)| answer(event.event_id(), outcome)),
-        refused => refused,
-    });
-    let items = items
-        .collect::<Option<_>>()
-        .ok_or_else(|| Failure::fault("lost an outcome"))?;
+    let stored = store(app, caller, &read.events, arrived_at).await?;
+    let mut outcomes = read.events.iter().zip(stored.outcomes);
+    let mut items = Vec::with_capacity(read.items.len());
+    for (index, refused) in read.items.into_iter().enumerate() {
+        items.push(match refused {
+            Some(refused) => refused,
+            None => match outcomes.next() {
+                Some((event, Some(outcome))) => answer(event.event_id(), outcome),
+                Some((event, None)) => overfull(event.event_id(), index),
+                None => return Err(Failure::fault("lost an outcome")),
+            },
+        });
+    }
     Ok(BatchAnswer {
         items,
-        position: recorded.position,
-        hlc: recorded.hlc.map(|hlc| hlc.to_string()),
+        position: stored.position,
+        hlc: stored.hlc.map(|hlc| hlc.to_string()),
         ignored: read.ignored,
     })
 }
@@ -164,20 +170,47 @@ async fn store(
     caller: &Caller,
     events: &[PreparedEvent],
     arrived_at: DateTime<Utc>,
-) -> Result<Recorded, Failure> {
+) -> Result<Stored, Failure> {
     let mut attempts = Attempts::default();
+    let mut overfull: HashSet<Uuid> = HashSet::new();
     loop {
-        match commit(app, caller, events, arrived_at).await {
+        let is_wanted = |event: &&PreparedEvent| !overfull.contains(&event.event_id());
+        let wanted: Vec<&PreparedEvent> = events.iter().filter(is_wanted).collect();
+        match commit(app, caller, &wanted, arrived_at).await {
+            Ok(recorded) => {
+                let mut outcomes = recorded.outcomes.into_iter();
+                let outcomes = events.iter().map(|event| match is_wanted(&event) {
+                    true => outcomes.next(),
+                    false => None,
+                });
+                return Ok(Stored {
+                    outcomes: outcomes.collect(),
+                    position: recorded.position,
+                    hlc: recorded.hlc,
+                });
+            }
+            // No entry holds up the others, so these are left out. There are fewer each time.
+            Err(Failure::Store(StoreError::Overfull(ids))) if !ids.is_empty() => {
+                overfull.extend(ids);
+            }
             Err(failure) if attempts.go_on_after(&failure).await => {}
-            done => return done,
+            Err(failure) => return Err(failure),
         }
     }
+}
+
+/// What became of a batch.
+struct Stored {
+    /// One for each event; none for an entry that is too much for its item.
+    outcomes: Vec<Option<EventOutcome>>,
+    position: Option<i64>,
+    hlc: Option<Hlc>,
 }
 
 async fn commit(
     app: &App,
     caller: &Caller,
-    events: &[PreparedEvent],
+    events: &[&PreparedEvent],
     arrived_at: DateTime<Utc>,
 ) -> Result<Recorded, Failure> {
     let mut tx = app.store.tenant(caller.tenant, "events.record").await?;
@@ -252,6 +285,29 @@ fn event_id_as_sent(raw: &RawValue) -> Option<String> {
     }
     let named: Named = serde_json::from_str(raw.get()).ok()?;
     Some(cairn_domain::bounds::head_bytes(&named.event_id, limits::WORD_BYTES).to_owned())
+}
+
+/// An entry whose task or list state holds too much already.
+fn overfull(event_id: Uuid, index: usize) -> ItemAnswer {
+    let field = too_much();
+    ItemAnswer {
+        event_id: Some(event_id.to_string()),
+        status: ItemStatus::Refused,
+        id: None,
+        event_id_reused: false,
+        code: Some(Code::InvalidField),
+        pointer: Some(format!("/items/{index}/body/fields")),
+        detail: Some(field),
+        retry: Some(false),
+    }
+}
+
+/// What the writer of an entry is told that is too much for its item.
+pub(super) fn too_much() -> String {
+    format!(
+        "the task would hold more than {} bytes; use another",
+        limits::WORK_ITEM_BYTES
+    )
 }
 
 fn answer(event_id: Uuid, outcome: EventOutcome) -> ItemAnswer {

@@ -72,6 +72,9 @@ impl Failure {
                 until: held.until,
             }
             .into(),
+            Self::Store(StoreError::Overfull(_)) => {
+                Rejection::invalid_field("/fields", events::too_much()).into()
+            }
             Self::Store(StoreError::Crowded) => {
                 Problem::fault(Code::Overloaded).retry_after(RETRY_SECONDS)
             }
@@ -99,7 +102,9 @@ impl Failure {
     #[must_use]
     pub fn cause(&self) -> Option<String> {
         match self {
-            Self::Rejected(_) | Self::Problem(_) | Self::Store(StoreError::Claimed(_)) => None,
+            Self::Rejected(_)
+            | Self::Problem(_)
+            | Self::Store(StoreError::Claimed(_) | StoreError::Overfull(_)) => None,
             Self::Store(error) => Some(format!("{error:?}")),
             Self::Continuations(error) => Some(format!("{error:?}")),
             Self::Fault(cause) => Some(cause.clone()),

@@ -3,7 +3,7 @@
 use cairn_domain::event::{EventBody, EventDraft, Origin, SessionKey, Visibility};
 use cairn_domain::hlc::Hlc;
 use cairn_domain::plain::one_line;
-use cairn_domain::project::{Project, ProjectKey, ProjectSet};
+use cairn_domain::project::{ProjectKey, ProjectSet};
 use cairn_domain::scope::Scope;
 use cairn_domain::template::Room;
 use cairn_domain::work_state::{
@@ -11,7 +11,7 @@ use cairn_domain::work_state::{
 };
 use cairn_domain::{Rejection, context::Zone, limits};
 use cairn_store::events::{EventBatch, EventOutcome, LiveWriter, PreparedEvent};
-use cairn_store::work_state::WorkPick;
+use cairn_store::work_state::{StoredEntry, WorkPick};
 use cairn_store::{StoreError, TenantTx};
 use cairn_wire::work_state::{
     HistoryAnswer, HistoryItem, HistoryQuery, WorkAnswer, WorkList, WorkQuery, WorkTask, WorkWrite,
@@ -80,46 +80,72 @@ async fn append(
     made: &Made,
 ) -> Result<WorkWritten, Failure> {
     let mut tx = app.store.tenant(caller.tenant, "work_state.write").await?;
-    let mut found = place(&mut tx, caller, project).await?;
+    let found = place(&mut tx, caller, project).await?;
     let key = project_key(&found, caller)?;
     let holder = holder(caller, made.session.as_ref());
-    let recorded = record(&mut tx, caller, made, key, &holder).await?;
-    if found.project.is_none() {
-        // It was made by this entry.
-        found = place(&mut tx, caller, project).await?;
-    }
-    let Place {
-        project, reader, ..
-    } = found;
-    let project = project.ok_or_else(|| Failure::fault("the project of an entry is not there"))?;
-    let own = ProjectSet::Only(vec![project.id]);
-    let state = tx
-        .work_state(WorkPick {
-            projects: &own,
-            project: Some(project.id),
-            list: Some(&made.entry.list),
-            closed: false,
-        })
-        .await?;
-    let hlc = match recorded {
-        Some(hlc) => Some(hlc),
-        None => tx.newest_work_entry(&reader.projects).await?,
-    };
+    let event_id_reused = record(&mut tx, caller, made, key, &holder).await?;
+    // A repeat is answered for what was stored then, whatever it says now.
+    let stored = tx.find_work_entry(made.event_id).await?;
+    let stored = stored.ok_or(Rejection::EventIdReused)?;
     tx.commit().await?;
-    Ok(written(caller, made, &project, state, hlc, &holder))
+    // From here on the entry is there: an answer without the list is better than none.
+    let shown = if caller.scopes.contains(Scope::MemoryRead) {
+        list_after(app, caller, &stored).await
+    } else {
+        None
+    };
+    let answer = Answer {
+        now: made.arrived_at,
+        stored,
+        event_id_reused,
+        shown,
+    };
+    Ok(answer.written(made, &holder))
 }
 
-/// Stores the entry; its moment, or none if it was stored before.
+/// What the list of a stored entry says now, and the highest moment of its project. Read once the
+/// entry is committed: no other writer waits for it.
+async fn list_after(
+    app: &App,
+    caller: &Caller,
+    stored: &StoredEntry,
+) -> Option<(WorkState, Option<Hlc>)> {
+    let read = async {
+        let own = ProjectSet::Only(vec![stored.project.id]);
+        let mut tx = app.store.tenant(caller.tenant, "work_state.after").await?;
+        let state = tx
+            .work_state(WorkPick {
+                projects: &own,
+                project: Some(stored.project.id),
+                list: Some(&stored.list),
+                closed: false,
+            })
+            .await?;
+        let newest = tx.newest_work_entry(&own).await?;
+        tx.commit().await?;
+        Ok::<_, StoreError>((state, newest))
+    };
+    let read = read.await;
+    if let Err(error) = &read {
+        tracing::warn!(%error, "a list was written to but could not be read");
+    }
+    read.ok()
+}
+
+/// Stores the entry, unless it was stored before; whether it was, with other content.
 async fn record(
     tx: &mut TenantTx,
     caller: &Caller,
     made: &Made,
     project: ProjectKey,
     holder: &Holder,
-) -> Result<Option<Hlc>, Failure> {
+) -> Result<bool, Failure> {
     let reader = widest_reader(tx, caller).await?;
     let made_at = made.made_at.filter(|at| at.timestamp() >= 0);
-    let sent_at = made.sent_at.filter(|at| at.timestamp() >= 0);
+    // What was made just now is on the service's clock already.
+    let sent_at = made
+        .sent_at
+        .filter(|at| made_at.is_some() && at.timestamp() >= 0);
     let draft = EventDraft {
         event_id: made.event_id,
         at: made_at.unwrap_or(made.arrived_at).min(made.arrived_at),
@@ -138,13 +164,13 @@ async fn record(
             machine: None,
         },
     };
-    let events = [PreparedEvent::of(draft)?];
+    let event = PreparedEvent::of(draft)?;
     let batch = EventBatch {
         author: caller.principal,
         projects: &reader.projects,
         arrived_at: made.arrived_at,
         origin: Origin::Api,
-        events: &events,
+        events: &[&event],
         live: Some(LiveWriter {
             holder,
             is_admin: caller.is_admin(),
@@ -159,8 +185,11 @@ async fn record(
             other => other.into(),
         })?;
     match recorded.outcomes.first() {
-        Some(EventOutcome::ReusedByAnother) => Err(Rejection::EventIdReused.into()),
-        _ => Ok(recorded.hlc),
+        Some(EventOutcome::Stored { .. }) => Ok(false),
+        Some(EventOutcome::Duplicate { differs, .. }) => Ok(*differs),
+        Some(EventOutcome::Deleted | EventOutcome::ReusedByAnother) | None => {
+            Err(Rejection::EventIdReused.into())
+        }
     }
 }
 
@@ -212,49 +241,56 @@ fn project_key(place: &Place, caller: &Caller) -> Result<ProjectKey, Failure> {
     }
 }
 
-fn written(
-    caller: &Caller,
-    made: &Made,
-    project: &Project,
-    mut state: WorkState,
-    hlc: Option<Hlc>,
-    me: &Holder,
-) -> WorkWritten {
-    let now = made.arrived_at;
-    if !caller.scopes.contains(Scope::MemoryRead) {
-        // Whoever may only write learns nothing of what others wrote.
-        state = WorkState::default();
-    }
-    let tasks = state.lists.iter().flat_map(|list| &list.tasks);
-    let open: Vec<WorkTask> = tasks.map(|task| WorkTask::of(task, now)).collect();
-    let own = made.entry.task.as_ref();
-    let held = own.and_then(|own| open.iter().find(|task| task.task == *own));
-    let (holder, until) = held.map_or((None, None), |task| (task.holder.clone(), task.until));
-    let mut head = format!(
-        "Stored in \"{}\" ({}).",
-        one_line(&made.entry.list),
-        one_line(&project.name)
-    );
-    if let (Some(task), Some(holder), Some(until)) = (own, &holder, until)
-        && *holder != me.name
-    {
-        let (task, until) = (one_line(task), clock_time(until));
-        head.push_str(&format!("\n{task} is held by {holder} until {until} UTC."));
-    }
-    let text = if caller.scopes.contains(Scope::MemoryRead) {
-        render_list(&head, &state, Room::units(limits::WORK_ANSWER_UNITS)).fill(now, Zone::UTC)
-    } else {
-        head
-    };
-    WorkWritten {
-        id: made.event_id,
-        hlc: hlc.map(|hlc| hlc.to_string()),
-        list: made.entry.list.clone(),
-        project: project.name.clone(),
-        open,
-        holder,
-        until,
-        text,
+/// What is told of a write.
+struct Answer {
+    now: DateTime<Utc>,
+    stored: StoredEntry,
+    event_id_reused: bool,
+    /// The list's open items and the project's highest moment, if the caller may read them.
+    shown: Option<(WorkState, Option<Hlc>)>,
+}
+
+impl Answer {
+    fn written(self, made: &Made, me: &Holder) -> WorkWritten {
+        let Self { now, stored, .. } = self;
+        let (state, newest) = self.shown.clone().unwrap_or_default();
+        let tasks = state.lists.iter().flat_map(|list| &list.tasks);
+        let open: Vec<WorkTask> = tasks.map(|task| WorkTask::of(task, now)).collect();
+        let own = made.entry.task.as_ref().filter(|_| !self.event_id_reused);
+        let held = own.and_then(|own| open.iter().find(|task| task.task == *own));
+        let (holder, until) = held.map_or((None, None), |task| (task.holder.clone(), task.until));
+        let mut head = format!(
+            "Stored in \"{}\" ({}).",
+            one_line(&stored.list),
+            one_line(&stored.project.name)
+        );
+        if self.event_id_reused {
+            head.push_str("\nThis event id was stored before; what differs now was not added.");
+        }
+        if let (Some(task), Some(holder), Some(until)) = (own, &holder, until)
+            && *holder != me.name
+        {
+            let (task, until) = (one_line(task), clock_time(until));
+            head.push_str(&format!("\n{task} is held by {holder} until {until} UTC."));
+        }
+        let text = match &self.shown {
+            Some(_) => {
+                let room = Room::units(limits::WORK_ANSWER_UNITS);
+                render_list(&head, &state, room).fill(now, Zone::UTC)
+            }
+            None => head,
+        };
+        WorkWritten {
+            id: made.event_id,
+            hlc: newest.max(Some(stored.hlc)).map(|hlc| hlc.to_string()),
+            list: stored.list,
+            project: stored.project.name,
+            event_id_reused: self.event_id_reused,
+            open,
+            holder,
+            until,
+            text,
+        }
     }
 }
 

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use axum::middleware::Next;
-use axum::response::Response;
 use cairn_domain::event::SessionKey;
 use cairn_domain::scope::{Scope, Scopes};
-use cairn_domain::{bounds, limits};
+use cairn_domain::{Rejection, bounds, limits};
 use cairn_store::{Credential, Store, StoreError};
 use cairn_wire::{Code, Problem};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -22,19 +20,15 @@ use crate::app::App;
 /// The host of a session whose name does not tell.
 const NO_HOST: &str = "mcp";
 
-/// Verifies the request's credential and hands its [`Caller`] on.
+/// Verifies the request's credential and hands its [`Caller`] on with it.
 ///
 /// # Errors
 /// 401 without a valid credential; 503 if the store cannot tell: never an unverified request.
-pub async fn authenticate(
-    State(app): State<Arc<App>>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, Failure> {
-    let verified = tokio::time::timeout(limits::ANSWER_TIME, verify(&app, request.headers()));
+pub async fn authenticate(app: &App, request: &mut Request) -> Result<(), Failure> {
+    let verified = tokio::time::timeout(limits::ANSWER_TIME, verify(app, request.headers()));
     let caller = verified.await.unwrap_or(Err(StoreError::Timeout.into()))?;
     request.extensions_mut().insert(caller);
-    Ok(next.run(request).await)
+    Ok(())
 }
 
 async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
@@ -54,7 +48,11 @@ async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
     };
     let credential = app.credentials.get_or_find(hash, find).await?;
     check(&credential, now)?;
-    Ok(caller(&credential, headers))
+    let session = decoded(headers, "cairn-session").map(|text| session(&text));
+    Ok(Caller {
+        session: session.transpose()?,
+        ..caller(&credential, headers)
+    })
 }
 
 /// The credential of a key, whatever its state; its use is noted if it is good for anything.
@@ -128,7 +126,7 @@ fn caller(credential: &Credential, headers: &HeaderMap) -> Caller {
         project_limit: credential.project.clone(),
         expires_at: credential.expires_at,
         current_project: decoded(headers, "cairn-project"),
-        session: decoded(headers, "cairn-session").and_then(|text| session(&text)),
+        session: None,
     }
 }
 
@@ -151,11 +149,16 @@ fn decoded(headers: &HeaderMap, name: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// `<host>/<id>`; one without a host belongs to none that is known. What no session can be named
-/// is no session: the call itself is not refused for it.
-fn session(text: &str) -> Option<SessionKey> {
+/// `<host>/<id>`; one without a host belongs to none that is known.
+///
+/// # Errors
+/// `invalid_field` for what no session can be named: taken for none, two sessions would be one.
+fn session(text: &str) -> Result<SessionKey, Rejection> {
     let (host, id) = text.split_once('/').unwrap_or((NO_HOST, text));
-    let host = bounds::word("", host.trim().to_owned(), limits::WORD_BYTES).ok()?;
-    let id = bounds::word("", id.trim().to_owned(), limits::HOST_ID_BYTES).ok()?;
-    Some(SessionKey { host, id })
+    let word = |text: &str, limit| bounds::word("", text.trim().to_owned(), limit);
+    let read = word(host, limits::WORD_BYTES).and_then(|host| {
+        let id = word(id, limits::HOST_ID_BYTES)?;
+        Ok(SessionKey { host, id })
+    });
+    read.map_err(|rejection| Rejection::invalid_field("", format!("Cairn-Session: {rejection}")))
 }

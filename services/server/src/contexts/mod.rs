@@ -15,6 +15,7 @@ use cairn_domain::template::Template;
 use cairn_store::Store;
 use cairn_store::context::ContextRevision;
 use cairn_store::context_cache::ContextCache;
+use cairn_wire::context::{ContextAsk, Format};
 use chrono::{DateTime, Utc};
 use moka::future::Cache;
 use serde::{Deserialize, Serialize};
@@ -46,11 +47,22 @@ pub struct ContextKey {
     revision: ContextRevision,
     /// The principal, if they see private records of their own; all others see the same.
     viewer: Option<i32>,
-    /// The question, but for the project.
-    ask: String,
+    /// The question, as it was understood.
+    ask: ContextAsk,
 }
 
 impl ContextKey {
+    /// About how many bytes it keeps in memory, with the keep's own account of it.
+    fn bytes(&self) -> usize {
+        const ACCOUNT: usize = 256;
+        let path = match &self.ask.format {
+            Format::Table(Some(path)) | Format::Overview(Some(path)) => path.len(),
+            _ => 0,
+        };
+        let selection = &self.ask.selection;
+        ACCOUNT + size_of::<Self>() + path + selection.types.len() + selection.concepts.len()
+    }
+
     /// The name under which all replicas know it. A version that renders differently has others.
     fn name(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
@@ -65,7 +77,7 @@ impl ContextKey {
             project: at,
             settings,
         } = revision;
-        format!("{version} {project} {at} {settings} {viewer:?} {ask}")
+        format!("{version} {project} {at} {settings} {viewer:?} {ask:?}")
     }
 }
 
@@ -103,9 +115,9 @@ impl Contexts {
     /// An empty keep; `shared` is what all replicas have, if there is more than this one.
     #[must_use]
     pub fn new(store: Store, shared: Option<ContextCache>) -> Self {
-        let weight = |_: &ContextKey, rendered: &Arc<Rendered>| {
+        let weight = |key: &ContextKey, rendered: &Arc<Rendered>| {
             let parts = rendered.parts.iter().map(|(_, template)| template.bytes());
-            u32::try_from(parts.sum::<usize>()).unwrap_or(u32::MAX)
+            u32::try_from(key.bytes() + parts.sum::<usize>()).unwrap_or(u32::MAX)
         };
         Self {
             kept: Cache::builder()
@@ -148,7 +160,7 @@ impl Contexts {
         &self,
         caller: &Caller,
         known: &Known,
-        ask: String,
+        ask: ContextAsk,
         now: DateTime<Utc>,
         render: impl FnOnce() -> F,
     ) -> Result<Arc<Rendered>, Failure>

@@ -36,10 +36,10 @@ pub async fn show(
     let filled = context::render(&app, &caller, &query, anew).await?;
     let no_store = (CACHE_CONTROL, "private, no-store");
     if says(&headers, &ACCEPT, "application/json") {
-        return Ok(([no_store], Json(answer(filled))).into_response());
+        return Ok(([no_store], Json(answer(&filled))).into_response());
     }
     let plain = (CONTENT_TYPE, "text/plain; charset=utf-8");
-    Ok(([plain, no_store], joined(&filled)).into_response())
+    Ok(([plain, no_store], filled.text()).into_response())
 }
 
 /// Drops what a builder keeps for the tenant, on every replica.
@@ -57,33 +57,19 @@ pub async fn clear(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn joined(filled: &Filled) -> String {
-    let size = filled.parts.iter().map(|(_, text)| text.len() + 2).sum();
-    let mut whole = String::with_capacity(size);
-    for (_, text) in &filled.parts {
-        if !whole.is_empty() {
-            whole.push_str("\n\n");
-        }
-        whole.push_str(text);
-    }
-    whole
-}
-
-fn answer(filled: Filled) -> ContextAnswer {
-    let text = joined(&filled);
-    let parts = filled.parts.into_iter();
+fn answer(filled: &Filled) -> ContextAnswer {
+    let text = filled.text();
+    let part = |(name, text): (&str, String)| ContextPart {
+        name: name.to_owned(),
+        units: units(&text),
+        text,
+    };
     ContextAnswer {
         units: units(&text),
         est_tokens: est_tokens(&text),
         text,
-        parts: parts
-            .map(|(name, text)| ContextPart {
-                name,
-                units: units(&text),
-                text,
-            })
-            .collect(),
-        hlc: filled.hlc,
+        parts: filled.parts().map(part).collect(),
+        hlc: filled.hlc().map(str::to_owned),
     }
 }
 

@@ -1,18 +1,13 @@
 //! Which hosts and sites may call: a page in a browser must not reach a service on loopback by a
 //! name of its own (DNS rebinding).
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName};
-use axum::middleware::Next;
-use axum::response::Response;
 use cairn_wire::{Code, Problem};
 
-use crate::actions::Failure;
-use crate::app::{App, Door};
+use crate::app::Door;
 
 /// Stands for a value that is neither a host nor an origin.
 const NO_VALUE: &str = "\u{fffd}";
@@ -21,15 +16,10 @@ const NO_VALUE: &str = "\u{fffd}";
 ///
 /// # Errors
 /// 403 naming the setting.
-pub async fn check(
-    State(app): State<Arc<App>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Failure> {
+pub fn check(door: &Door, request: &Request) -> Result<(), Problem> {
     let host = request.uri().authority().map(ToString::to_string);
     let host = host.or_else(|| only(request.headers(), &HOST).map(str::to_owned));
-    admit(&app.door, host.as_deref(), only(request.headers(), &ORIGIN))?;
-    Ok(next.run(request).await)
+    admit(door, host.as_deref(), only(request.headers(), &ORIGIN))
 }
 
 /// The value of a header. One that is no text, or that is sent twice, reads as one that no

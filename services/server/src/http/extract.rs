@@ -1,11 +1,10 @@
 //! Reading requests, with a problem for all that cannot be read.
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::middleware::Next;
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use cairn_domain::Rejection;
 use cairn_domain::json_text::mend_escapes;
@@ -22,11 +21,11 @@ use crate::auth::Caller;
 ///
 /// # Errors
 /// `body_too_large`.
-pub async fn refuse_large(request: Request, next: Next) -> Result<Response, Failure> {
+pub fn refuse_large(request: Request) -> Result<Request, Failure> {
     let length = request.headers().get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_none_or(|length| length <= limits::BODY_BYTES as u64) {
-        return Ok(next.run(request).await);
+        return Ok(request);
     }
     tokio::spawn(discard(request.into_body()));
     Err(too_large().into())
@@ -43,7 +42,10 @@ async fn discard(mut body: Body) {
 ///
 /// # Errors
 /// `body_too_large`, or `malformed_body` for one that breaks off or takes too long.
-pub async fn receive(request: Request, next: Next) -> Result<Response, Failure> {
+pub async fn receive(request: Request) -> Result<Request, Failure> {
+    if request.body().is_end_stream() {
+        return Ok(request);
+    }
     let (parts, body) = request.into_parts();
     let whole = axum::body::to_bytes(body, limits::BODY_BYTES);
     let bytes = match tokio::time::timeout(limits::BODY_TIME, whole).await {
@@ -53,8 +55,7 @@ pub async fn receive(request: Request, next: Next) -> Result<Response, Failure> 
             return Err(Problem::new(Code::MalformedBody, detail).into());
         }
     };
-    let request = Request::from_parts(parts, Body::from(bytes));
-    Ok(next.run(request).await)
+    Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
 /// The body as JSON text: within the limit, UTF-8, its escapes mended.
@@ -119,12 +120,22 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ApiQuery<T> {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
-        axum::extract::Query::<T>::try_from_uri(&parts.uri)
-            .map(|query| Self(query.0))
-            .map_err(|error| {
-                Failure::from(Rejection::invalid_input("query", &error.body_text())).into_response()
-            })
+        let read = match without_nul(&parts.uri) {
+            Some(uri) => axum::extract::Query::<T>::try_from_uri(&uri),
+            None => axum::extract::Query::<T>::try_from_uri(&parts.uri),
+        };
+        read.map(|query| Self(query.0)).map_err(|error| {
+            Failure::from(Rejection::invalid_input("query", &error.body_text())).into_response()
+        })
     }
+}
+
+/// The address with U+FFFD for each NUL of its query, if it has one: Postgres keeps none.
+fn without_nul(uri: &Uri) -> Option<Uri> {
+    let query = uri.query().filter(|query| query.contains("%00"))?;
+    format!("/?{}", query.replace("%00", "%EF%BF%BD"))
+        .parse()
+        .ok()
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {

@@ -1,10 +1,8 @@
 //! Problem → `application/problem+json`, in one place, where faults are logged once.
 
 use axum::Json;
-use axum::extract::Request;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use cairn_wire::{Code, Problem};
 use tower_http::request_id::RequestId;
@@ -34,10 +32,8 @@ pub fn respond(problem: Problem) -> Response {
     response
 }
 
-/// The outermost layer of the routes: gives each problem its request id and its body.
-pub async fn finish(request: Request, next: Next) -> Response {
-    let id = request.extensions().get::<RequestId>().cloned();
-    let mut response = next.run(request).await;
+/// Gives a problem its request id and its body; any other response passes.
+pub fn finish(id: Option<RequestId>, mut response: Response) -> Response {
     let Some(mut problem) = problem_of(&mut response) else {
         return response;
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::CONTENT_ENCODING;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::{self, Next};
@@ -32,23 +32,36 @@ use crate::auth;
 const MIN_CLIENT: &str = "0.1.0";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What stands before the routes of verified callers.
+/// What stands before the routes of verified callers. Each layer costs every request; those that
+/// stand together are one.
 pub fn guarded(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
-    let state = Arc::clone(app);
     routes.layer(
         ServiceBuilder::new()
-            .layer(middleware::from_fn_with_state(Arc::clone(app), door::check))
-            .layer(middleware::from_fn_with_state(
-                state,
-                auth::layer::authenticate,
-            ))
-            .layer(middleware::from_fn(extract::refuse_large))
+            .layer(middleware::from_fn_with_state(Arc::clone(app), admit))
             .map_request(name_encoding)
             .layer(RequestDecompressionLayer::new())
             .map_request(|request: Request<_>| request.map(Body::new))
-            .layer(middleware::from_fn(extract::receive))
-            .layer(middleware::from_fn(answer_in_time)),
+            .layer(middleware::from_fn(answer_whole)),
     )
+}
+
+/// Lets in known callers under known names, with a body that is not too large already.
+async fn admit(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Failure> {
+    door::check(&app.door, &request)?;
+    auth::layer::authenticate(&app, &mut request).await?;
+    Ok(next.run(extract::refuse_large(request)?).await)
+}
+
+/// Receives a request whole; what is whole is answered in time, even if the database says nothing
+/// more: then the call is dropped, and with it its transaction.
+async fn answer_whole(request: Request, next: Next) -> Result<Response, Failure> {
+    let request = extract::receive(request).await?;
+    let response = tokio::time::timeout(limits::ANSWER_TIME, next.run(request)).await;
+    response.map_err(|_| Failure::Store(StoreError::Timeout))
 }
 
 /// What stands before every route.
@@ -68,11 +81,22 @@ pub fn outer(routes: Router<Arc<App>>) -> Router<Arc<App>> {
                 HeaderValue::from_static(MIN_CLIENT),
             ))
             .layer(TraceLayer::new_for_http().make_span_with(span))
-            .layer(middleware::from_fn(problem::finish))
-            .layer(CatchPanicLayer::custom(panicked))
-            .layer(middleware::from_fn(in_time))
-            .layer(middleware::from_fn(short_address)),
+            .layer(middleware::from_fn(finish))
+            .layer(CatchPanicLayer::custom(panicked)),
     )
+}
+
+/// Bounds the address and the time of a request, and writes out the problem it may end in.
+async fn finish(request: Request, next: Next) -> Response {
+    let id = request.extensions().get::<RequestId>().cloned();
+    let response = match too_long(&request) {
+        Some(problem) => problem::respond(problem),
+        None => {
+            let response = tokio::time::timeout(limits::REQUEST_TIME, next.run(request)).await;
+            response.unwrap_or_else(|_| Failure::Store(StoreError::Timeout).into_response())
+        }
+    };
+    problem::finish(id, response)
 }
 
 /// Takes off the id that a caller sent: the next layer would keep it.
@@ -114,28 +138,13 @@ fn panicked(payload: Box<dyn Any + Send>) -> Response {
     Failure::fault(format!("panic: {text}")).into_response()
 }
 
-async fn in_time(request: Request, next: Next) -> Response {
-    let response = tokio::time::timeout(limits::REQUEST_TIME, next.run(request)).await;
-    response.unwrap_or_else(|_| Failure::Store(StoreError::Timeout).into_response())
-}
-
-/// What is received whole is answered in time, even if the database says nothing more: then the
-/// call is dropped, and with it its transaction.
-async fn answer_in_time(request: Request, next: Next) -> Response {
-    let response = tokio::time::timeout(limits::ANSWER_TIME, next.run(request)).await;
-    response.unwrap_or_else(|_| Failure::Store(StoreError::Timeout).into_response())
-}
-
-async fn short_address(request: Request, next: Next) -> Response {
-    let length = request
-        .uri()
-        .path_and_query()
-        .map(|path| path.as_str().len());
-    if length.is_some_and(|length| length > limits::ADDRESS_BYTES) {
+fn too_long(request: &Request) -> Option<Problem> {
+    let address = request.uri().path_and_query();
+    let is_long = address.is_some_and(|path| path.as_str().len() > limits::ADDRESS_BYTES);
+    is_long.then(|| {
         let detail = format!("at most {} bytes; POST longer ones", limits::ADDRESS_BYTES);
-        return problem::respond(Problem::new(Code::UriTooLong, detail));
-    }
-    next.run(request).await
+        Problem::new(Code::UriTooLong, detail)
+    })
 }
 
 /// Names of encodings are told apart without regard to case; the next layer compares bytes.

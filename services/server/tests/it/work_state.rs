@@ -150,6 +150,27 @@ async fn a_write_is_repeatable_by_its_event_id() {
         answers.push(caller.send(request).await.ok());
     }
     assert_eq!(answers[0], answers[1]);
+    // Sent again with other content, or from another project, it is still that entry.
+    for caller in [&caller, &caller.clone().in_project("name:never-born")] {
+        let other = json!({"list": "other", "fields": {"task": "x"}, "event_id": id});
+        let again = caller.post("/v1/work-state/entries", other).await.ok();
+        assert_eq!(
+            (&again["list"], &again["event_id_reused"]),
+            (&json!("l"), &json!(true))
+        );
+        let text = again["text"].as_str().expect("a text");
+        assert!(
+            text.starts_with("Stored in \"l\" (alpha-app).\nThis event id was stored before"),
+            "{text}"
+        );
+    }
+    // An id that made something else made no entry.
+    let record = item("observation", json!({"title": "x"}));
+    let taken = record["event_id"].clone();
+    caller.events(vec![record]).await.ok();
+    let body = json!({"list": "l", "fields": {"n": 1}, "event_id": taken});
+    let reply = caller.post("/v1/work-state/entries", body).await;
+    assert_eq!(reply.code(), "event_id_reused");
     let history = caller.get("/v1/work-state/history").await.ok();
     assert_eq!(history["items"].as_array().expect("items").len(), 1);
     // The same id from a spool is the same entry.
@@ -215,6 +236,100 @@ async fn c020_an_entry_of_ten_that_comes_at_twelve_does_not_reopen() {
     let all = caller.get("/v1/work-state?include_closed=true").await.ok();
     let task = &all["lists"][0]["tasks"][0];
     assert_eq!(task["fields"], json!({"status": "done", "note": "late"}));
+}
+
+#[tokio::test]
+async fn a_clock_that_is_wrong_by_ages_breaks_neither_order_nor_limits() {
+    let app = TestApp::start().await;
+    let caller = app.owner().await;
+    let odd = json!({"list": "l", "fields": {"task": "odd"}, "at": "1970-01-01T00:00:00Z",
+        "sent_at": "+262142-12-31T23:59:59Z"});
+    let odd = caller.post("/v1/work-state/entries", odd).await.ok();
+    assert_eq!(odd["hlc"], "0.0");
+    caller.work("l", json!({"task": "now"})).await.ok();
+    let page = caller.get("/v1/work-state/history?limit=1").await.ok();
+    let cursor = page["next_cursor"].as_str().expect("a cursor");
+    let next = caller
+        .get(&format!("/v1/work-state/history?cursor={cursor}"))
+        .await
+        .ok();
+    assert_eq!(next["items"].as_array().expect("items").len(), 1);
+    // What names no time was made just now, whatever the sender's clock says.
+    let ahead = json!({"list": "m", "fields": {"task": "t", "status": "todo"},
+        "sent_at": chrono::Utc::now() + chrono::TimeDelta::hours(1)});
+    caller.post("/v1/work-state/entries", ahead).await.ok();
+    let mut earlier = item(
+        "work_entry",
+        json!({"list": "m", "fields": {"task": "t", "status": "done"}}),
+    );
+    earlier["at"] = json!(chrono::Utc::now() - chrono::TimeDelta::minutes(30));
+    caller.events(vec![earlier]).await.ok();
+    assert!(
+        caller
+            .open_work()
+            .await
+            .contains("[todo] t, updated 1 minute ago")
+    );
+}
+
+#[tokio::test]
+async fn sessions_whose_names_are_too_long_are_refused_and_not_one() {
+    let app = TestApp::start().await;
+    let caller = app
+        .owner()
+        .await
+        .in_session(&format!("cc/{}", "x".repeat(257)));
+    let claim = json!({"list": "l", "fields": {"task": "t"}, "action": "claim"});
+    let reply = caller.post("/v1/work-state/entries", claim).await;
+    assert_eq!(reply.code(), "invalid_field");
+}
+
+#[tokio::test]
+async fn nul_in_an_address_is_a_character_like_any() {
+    let app = TestApp::start().await;
+    let caller = app.owner().await;
+    caller.remember("x", "").await;
+    for path in [
+        "/v1/work-state?list=%00",
+        "/v1/work-state/history?list=a%00b",
+        "/v1/context?format=table&path=%00",
+        "/v1/context?format=overview&query=%00",
+    ] {
+        assert_eq!(caller.get(path).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_that_is_too_much_for_its_task_holds_up_no_other() {
+    let app = TestApp::start().await;
+    let caller = app.owner().await;
+    let grow = |n: usize| {
+        let fields = (0..60).map(|key| (format!("k{n}-{key}"), json!(key)));
+        let mut fields: serde_json::Map<String, Value> = fields.collect();
+        fields.insert("task".to_owned(), json!("t"));
+        fields
+    };
+    let mut items: Vec<Value> = (0..12)
+        .map(|n| item("work_entry", json!({"list": "l", "fields": grow(n)})))
+        .collect();
+    items.push(item(
+        "work_entry",
+        json!({"list": "l", "fields": {"task": "other"}}),
+    ));
+    items.push(item("observation", json!({"title": "beside it"})));
+    let answer = caller.events(items).await.ok();
+    let status = |n: usize| answer["items"][n]["status"].as_str().expect("a status");
+    assert_eq!(
+        (status(0), status(12), status(13)),
+        ("stored", "stored", "stored")
+    );
+    let refused = &answer["items"][11];
+    assert_eq!(refused["code"], "invalid_field");
+    assert_eq!(refused["pointer"], "/items/11/body/fields");
+    assert_eq!(refused["retry"], false);
+    let more = json!({"list": "l", "fields": grow(20)});
+    let reply = caller.post("/v1/work-state/entries", more).await;
+    assert_eq!(reply.code(), "invalid_field");
 }
 
 #[tokio::test]
@@ -347,5 +462,6 @@ async fn whoever_may_only_write_is_shown_nothing() {
     let written = writer.work("plan", json!({"task": "mine"})).await;
     assert_eq!(written.status, 201);
     assert!(!written.text.contains("secret"), "{}", written.text);
+    assert_eq!(written.json()["open"], json!([]));
     assert_eq!(written.json()["text"], "Stored in \"plan\" (alpha-app).");
 }
