@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
+use cairn_wire::domain::hex::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -78,7 +79,7 @@ pub fn key_id(key: &str) -> String {
         .map(|(id, _)| id);
     match id {
         Some(id) if is_key(key) => id.to_owned(),
-        _ => state::hex(&Sha256::digest(key.as_bytes()))[..16].to_owned(),
+        _ => hex(&Sha256::digest(key.as_bytes()))[..16].to_owned(),
     }
 }
 

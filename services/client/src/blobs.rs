@@ -7,6 +7,7 @@ use std::ops::Range;
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use cairn_wire::domain::hex::hex;
 use cairn_wire::domain::json_text;
 use sha2::{Digest, Sha256};
 
@@ -92,7 +93,7 @@ impl Blob {
             }
             _ => "blob",
         };
-        let digest = crate::state::hex(&Sha256::digest(&bytes));
+        let digest = hex(&Sha256::digest(&bytes));
         format!(
             "[{kind} {media} {} bytes sha256:{}]",
             bytes.len(),
@@ -280,7 +281,7 @@ mod tests {
     #[case::read_tool(r#"{"file":{"base64":"@","type":"image/png","size":1},"type":"image"}"#)]
     #[case::resource(r#"{"resource":{"uri":"x","blob":"@","mimeType":"image/png"}}"#)]
     fn c015_a_picture_becomes_a_marker(#[case] json: &str) {
-        let digest = crate::state::hex(&Sha256::digest("ABC".repeat(400)));
+        let digest = hex(&Sha256::digest("ABC".repeat(400)));
         let marker = format!("[image image/png 1200 bytes sha256:{}]", &digest[..16]);
         assert_eq!(
             mark(&json.replace('@', &picture())),

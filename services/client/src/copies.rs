@@ -14,9 +14,6 @@ use crate::config::Dirs;
 use crate::files::{self, Links};
 use crate::state;
 
-/// Folders of copies.
-pub const TOPICS: &[&str] = &["context-copies", "work-copies", "seen"];
-
 /// Bytes of a copy that are read: more than the service ever sends.
 const COPY_BYTES: u64 = 16 * 1024 * 1024;
 

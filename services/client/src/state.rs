@@ -7,11 +7,11 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cairn_wire::domain::hex::hex;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::config::Dirs;
-use crate::copies;
 use crate::files::{self, Links};
 
 /// How long a mark is worth keeping.
@@ -19,6 +19,9 @@ const MARK_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Folders of marks.
 const MARKS: &[&str] = &["told", "private-turns"];
+
+/// Folders of what the service said last.
+const COPIES: &[&str] = &["context-copies", "work-copies", "seen"];
 
 /// This machine's id: random, made once.
 #[must_use]
@@ -112,15 +115,9 @@ fn mark_paths(dirs: &Dirs, topic: &str, subject: &str) -> [PathBuf; 2] {
 
 /// Removes marks and copies that are over their time.
 pub fn prune(dirs: &Dirs) {
-    for topic in MARKS.iter().chain(copies::TOPICS) {
+    for topic in MARKS.iter().chain(COPIES) {
         for folder in [dirs.state.clone(), dirs.data.join("marks")] {
             files::prune(&folder.join(topic), "", MARK_LIFE);
         }
     }
-}
-
-/// Bytes in lower-case hexadecimal.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,9 +1,11 @@
 //! Work state while the service is away: entries wait in the spool like all records, and are
 //! shown merged into the last copy of the lists.
 
+use std::time::Instant;
+
 use cairn_wire::domain::hlc::{Arrival, Hlc};
-use cairn_wire::domain::template::Room;
-use cairn_wire::domain::work_state::{Lines, Place, WorkEntry, WorkState, render_lists};
+use cairn_wire::domain::room::{Room, Size};
+use cairn_wire::domain::work_state::{Lines, Place, WorkEntry, WorkState, render_read};
 use cairn_wire::domain::{Rejection, context::Zone, limits};
 use cairn_wire::events::SessionName;
 use cairn_wire::time;
@@ -37,7 +39,9 @@ pub fn entry(
     let draft = write.parse()?;
     let mut body = Map::new();
     body.insert("list".to_owned(), Value::String(draft.list));
-    body.insert("fields".to_owned(), Value::Object(write.fields.clone()));
+    // As they were checked: what is private in them is gone.
+    let fields = serde_json::from_str(&draft.fields).expect("written as JSON");
+    body.insert("fields".to_owned(), fields);
     Ok(Item {
         event_id: event_id.to_string(),
         kind: KIND.to_owned(),
@@ -67,9 +71,15 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Reads the copy and merges what waits.
+    /// Reads the copy and merges what is found waiting until `end`.
     #[must_use]
-    pub fn read(dirs: &Dirs, spool: &Spool, service: &str, account: &Account, key: &str) -> Self {
+    pub fn read(
+        dirs: &Dirs,
+        spool: &Spool,
+        (service, account): (&str, &Account),
+        key: &str,
+        end: Instant,
+    ) -> Self {
         let copy = Copies::of(dirs, service, account, key).work();
         let mut offline = Self {
             at: copy.as_ref().map(|copy| copy.at),
@@ -84,13 +94,9 @@ impl Offline {
         };
         let now = Utc::now();
         let mut previous = None;
-        for record in spool.waiting().unwrap_or_default() {
-            let named = record
-                .item
-                .project
-                .as_ref()
-                .map(|project| project.key.as_str());
-            if record.item.kind != KIND || named != Some(key) || !to.is_for(&record) {
+        for record in spool.waiting_of(KIND, end) {
+            let project = record.item.project.as_ref();
+            if project.is_none_or(|project| project.key != key) || !to.is_for(&record) {
                 continue;
             }
             if let Some(entry) = waiting(&record, now, &mut previous) {
@@ -112,7 +118,7 @@ impl Offline {
             .filter(|list| !list.is_empty())
         {
             work.lists.retain(|own| own.name == list);
-            work.unread_lines = 0;
+            (work.unread_lines, work.unread_open_lines) = (0, 0);
         }
         let which = Lines {
             closed: query.include_closed,
@@ -122,26 +128,17 @@ impl Offline {
             Some(at) => format!("Offline copy of {}:\n", time::text(at)),
             None => "Offline; no copy yet, only what waits to be sent:\n".to_owned(),
         };
-        let size = cairn_wire::domain::bounds::units(&head);
-        let room = Room::units(limits::WORK_READ_UNITS - size);
-        let lines = render_lists(&work, which, room);
-        let lines = lines.map(|lines| lines.fill(Utc::now(), Zone::UTC));
-        let none = match query.include_closed {
-            true => format!("No work lists in {project}."),
-            false => format!("No open work in {project}."),
-        };
-        head + &lines.unwrap_or(none)
+        let room = Room::units(limits::WORK_READ_UNITS).less(Size::of(&head));
+        head + &render_read(project, &work, which, room).fill(Utc::now(), Zone::UTC)
     }
 }
 
 /// A record as an entry of the fold, at the moment that the service will give it at the earliest.
 fn waiting(record: &Record, now: DateTime<Utc>, previous: &mut Option<Hlc>) -> Option<WorkEntry> {
     let item = &record.item;
-    let list = item.body.get("list")?.as_str()?;
-    let fields = item.body.get("fields")?.as_object()?.clone();
     let write = WorkWrite {
-        list: list.to_owned(),
-        fields: fields.clone(),
+        list: item.body.get("list")?.as_str()?.to_owned(),
+        fields: item.body.get("fields")?.as_object()?.clone(),
         after: item.after.clone(),
         ..WorkWrite::default()
     };
@@ -157,7 +154,7 @@ fn waiting(record: &Record, now: DateTime<Utc>, previous: &mut Option<Hlc>) -> O
     Some(WorkEntry {
         list: draft.list,
         task: draft.task,
-        fields,
+        fields: serde_json::from_str(&draft.fields).ok()?,
         place: Place {
             hlc,
             event: item.event_id.parse().ok()?,

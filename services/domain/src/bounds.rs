@@ -55,8 +55,7 @@ pub fn units(text: &str) -> usize {
 /// rounded up (contract, "Units").
 #[must_use]
 pub fn est_tokens(text: &str) -> usize {
-    let ascii = text.bytes().filter(u8::is_ascii).count();
-    ascii.div_ceil(4) + (units(text) - ascii)
+    crate::room::Size::of(text).tokens()
 }
 
 /// A text that capture may cut, without NUL and without what must never be kept: private passages,

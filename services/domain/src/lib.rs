@@ -17,9 +17,11 @@ pub mod bounds;
 pub mod duration;
 pub mod json_text;
 pub mod plain;
+pub mod room;
 pub mod template;
 
 pub mod event;
+pub mod hex;
 pub mod hlc;
 pub mod observation;
 pub mod project;

@@ -63,6 +63,8 @@ pub const WORK_ITEM_BYTES: usize = 64 * 1024;
 pub const HISTORY_ENTRIES: u32 = 200;
 /// Units that work state keeps at session start, whatever else is printed.
 pub const LEAST_WORK_UNITS: usize = 800;
+/// Units that notices take at session start.
+pub const NOTICE_UNITS: usize = 400;
 
 /// A search query, in units.
 pub const QUERY_UNITS: usize = 500;

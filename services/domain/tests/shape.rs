@@ -215,7 +215,7 @@ const PLACES: [(&str, &[&str]); 5] = [
     (
         "env::var",
         &[
-            "services/client/src/config.rs",
+            "services/client/src/config/",
             "services/server/src/config.rs",
             "loadtest/",
         ],

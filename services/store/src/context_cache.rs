@@ -11,8 +11,8 @@ use chrono::{DateTime, Utc};
 use redis::Pipeline;
 use sha2::{Digest, Sha256};
 
-use crate::hex::hex;
 use crate::redis_link::RedisLink;
+use cairn_domain::hex::hex;
 
 /// Rendering takes a few milliseconds: waiting much longer for Redis would be slower than that.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -26,6 +26,7 @@ const LIFE_SECONDS: u64 = 24 * 60 * 60;
 pub struct ContextCache {
     link: RedisLink,
     prefix: String,
+    patience: Duration,
     /// Until when Redis is left alone, in milliseconds since 1970.
     rests_until: Arc<AtomicI64>,
 }
@@ -48,8 +49,15 @@ impl ContextCache {
         Ok(Self {
             link: RedisLink::new(url).map_err(|error| error.to_string())?,
             prefix: prefix.to_owned(),
+            patience: PATIENCE,
             rests_until: Arc::default(),
         })
+    }
+
+    /// The same cache, waiting longer for Redis, for those who must know what it holds.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// What is kept under a name of a tenant; `None` also while Redis is away.
@@ -77,7 +85,7 @@ impl ContextCache {
         if now < self.rests_until.load(Ordering::Relaxed) {
             return None;
         }
-        let answer = tokio::time::timeout(PATIENCE, self.link.ask(commands)).await;
+        let answer = tokio::time::timeout(self.patience, self.link.ask(commands)).await;
         match answer {
             Ok(Ok(answer)) => Some(answer),
             Ok(Err(_)) | Err(_) => {

@@ -15,7 +15,7 @@ use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::hex::hex;
+use cairn_domain::hex::hex;
 
 /// Base64 as people produce it, with or without its padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(

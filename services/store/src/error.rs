@@ -22,8 +22,13 @@ pub enum StoreError {
     #[error("lost a race with another transaction")]
     Raced,
     /// Somebody else holds the task. Nothing was written.
-    #[error("the task is held by {}", .0.holder)]
-    Claimed(Held),
+    #[error("{task} is held by {}", .held.holder)]
+    Claimed {
+        /// The task, on one line.
+        task: String,
+        /// The claim on it.
+        held: Held,
+    },
     /// Entries that would make an item larger than it may get, by their event ids. Nothing was
     /// written; without them the rest of the batch can be.
     #[error("{} entries are too much for their items", .0.len())]

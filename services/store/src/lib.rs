@@ -39,7 +39,6 @@ pub mod work_state;
 pub mod continuations;
 pub mod cursor_keys;
 pub mod embedded;
-mod hex;
 mod redis_link;
 
 #[cfg(feature = "test-util")]

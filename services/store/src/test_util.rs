@@ -13,9 +13,9 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 use uuid::Uuid;
 
-use crate::hex::hex;
 use crate::migrate::{self, MIGRATIONS, ROLES, statement};
 use crate::{FirstKey, Store, StoreOptions};
+use cairn_domain::hex::hex;
 
 pub use redis_server::{PrivateRedis, shared_url as shared_redis_url};
 

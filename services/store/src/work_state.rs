@@ -7,6 +7,7 @@ use cairn_domain::limits;
 use cairn_domain::project::{Project, ProjectSet};
 use cairn_domain::work_state::{Held, Item, List, Place, WorkState};
 use chrono::{DateTime, Utc};
+use serde::Deserialize;
 use sqlx::FromRow;
 use uuid::Uuid;
 
@@ -27,27 +28,31 @@ pub struct WorkPick<'a> {
 }
 
 /// The items of lists, one JSON value a row: newest list first, its state before its tasks. The
-/// condition picks the items `i`; `$limit` bounds them, and each row says how many lines there
-/// are in all. What is counted and sorted is narrow, however much there is of it: the texts are
-/// read for the rows that are left.
+/// condition picks the items `i`; `$limit` bounds them, open ones first, and each row says how many
+/// lines there are in all, and of what is open. What is counted and sorted is narrow, however much
+/// there is of it: the texts are read for the rows that are left. Selects [`ShownItem`].
 macro_rules! work_items {
     ($condition:literal, $limit:literal) => {
         concat!(
             "with shown as materialized (
                select i.project_id, i.list, i.task_digest, i.first_ms, i.first_counter,
-                 i.first_event
+                 i.first_event, i.is_closed
                from work_items i where i.tenant_id = $1 and ",
             $condition,
             "), total as materialized (
                select count(*) + count(distinct (project_id, list))
-                 - count(*) filter (where task_digest = '') as lines from shown),
+                 - count(*) filter (where task_digest = '') as lines,
+               count(*) filter (where not is_closed)
+                 + count(distinct (project_id, list)) filter (where not is_closed)
+                 - count(*) filter (where task_digest = '' and not is_closed) as open_lines
+               from shown),
              top as materialized (
                select s.*, l.newest_ms, l.newest_counter, l.newest_event
                from shown s join work_lists l
                  on l.tenant_id = $1 and l.project_id = s.project_id and l.list = s.list
-               order by l.newest_ms desc, l.newest_counter desc, l.newest_event desc,
-                 s.project_id, s.list, s.task_digest = '' desc, s.first_ms, s.first_counter,
-                 s.first_event
+               order by s.is_closed, l.newest_ms desc, l.newest_counter desc,
+                 l.newest_event desc, s.project_id, s.list, s.task_digest = '' desc, s.first_ms,
+                 s.first_counter, s.first_event
                limit ",
             $limit,
             ")
@@ -56,7 +61,7 @@ macro_rules! work_items {
                  json_build_array(t.first_ms, t.first_counter, t.first_event),
                  json_build_array(i.last_ms, i.last_counter, i.last_event), a.name, i.keys,
                  i.holder, (extract(epoch from i.held_until) * 1000)::bigint,
-                 (select lines from total))::text as item
+                 (select lines from total), (select open_lines from total))::text as item
              from top t
              join work_items i on i.tenant_id = $1 and i.project_id = t.project_id
                and i.list = t.list and i.task_digest = t.task_digest
@@ -82,56 +87,61 @@ const ALL_ITEMS: &str = work_items!(
     "$4"
 );
 
-/// An item as [`work_items`] selects it.
-type ItemRow = (
-    i32,
-    String,
-    String,
-    Place,
-    Option<String>,
-    Place,
-    Place,
-    String,
-    String,
-    Option<String>,
-    Option<i64>,
-    usize,
-);
+/// An item as [`work_items`] selects it: an array in this order.
+#[derive(Deserialize)]
+struct ShownItem {
+    project_id: i32,
+    project: String,
+    list: String,
+    newest: Place,
+    task: Option<String>,
+    first: Place,
+    last: Place,
+    author: String,
+    keys: String,
+    holder: Option<String>,
+    held_until_ms: Option<i64>,
+    lines: usize,
+    open_lines: usize,
+}
+
+impl ShownItem {
+    fn item(self) -> serde_json::Result<Item> {
+        let until = self.held_until_ms.and_then(DateTime::from_timestamp_millis);
+        let claim = self.holder.zip(until);
+        let mut item =
+            Item::from_stored(self.task, self.first, self.last, self.author, &self.keys)?;
+        item.claim = claim.map(|(holder, until)| Held { holder, until });
+        Ok(item)
+    }
+}
 
 /// The lists that rows of [`work_items`] make up.
 pub(crate) fn gather(
     rows: impl Iterator<Item = String>,
     own: Option<ProjectId>,
 ) -> Result<WorkState, StoreError> {
+    let odd = |_| StoreError::inconsistent("work_items", "keys", "an item");
     let mut state = WorkState::default();
-    let mut lines = 0;
+    let (mut lines, mut open_lines) = (0, 0);
+    let mut last = None;
     for row in rows {
-        let odd = |_| StoreError::inconsistent("work_items", "keys", "an item");
-        let read: ItemRow = serde_json::from_str(&row).map_err(odd)?;
-        let (project, project_name, name, newest, task, first, last, author, keys, ..) = read;
-        let mut item = Item::from_stored(task, first, last, author, &keys).map_err(odd)?;
-        let until = read.10.and_then(DateTime::from_timestamp_millis);
-        item.claim = read
-            .9
-            .zip(until)
-            .map(|(holder, until)| Held { holder, until });
-        lines = read.11;
-        let label = (own.map(|own| own.key) != Some(project)).then_some(project_name);
-        let list = match state.lists.last_mut() {
-            Some(list) if list.name == name && list.project == label && list.newest == newest => {
-                list
-            }
-            _ => {
-                state.lists.push(List {
-                    name,
-                    project: label,
-                    newest,
-                    state: None,
-                    tasks: Vec::new(),
-                });
-                state.lists.last_mut().expect("pushed just now")
-            }
-        };
+        let row: ShownItem = serde_json::from_str(&row).map_err(odd)?;
+        (lines, open_lines) = (row.lines, row.open_lines);
+        let at = (row.project_id, row.list.clone());
+        if last.as_ref() != Some(&at) {
+            let is_own = own.is_some_and(|own| own.key == row.project_id);
+            state.lists.push(List {
+                name: row.list.clone(),
+                project: (!is_own).then(|| row.project.clone()),
+                newest: row.newest,
+                state: None,
+                tasks: Vec::new(),
+            });
+            last = Some(at);
+        }
+        let list = state.lists.last_mut().expect("pushed above");
+        let item = row.item().map_err(odd)?;
         match item.task {
             None => list.state = Some(item),
             Some(_) => list.tasks.push(item),
@@ -139,6 +149,8 @@ pub(crate) fn gather(
     }
     let read = state.lists.iter().map(|list| list.tasks.len() + 1);
     state.unread_lines = lines.saturating_sub(read.sum());
+    let read = state.lists.iter().map(List::open_lines);
+    state.unread_open_lines = open_lines.saturating_sub(read.sum());
     Ok(state)
 }
 

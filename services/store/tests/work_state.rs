@@ -141,6 +141,48 @@ async fn an_item_that_gets_too_large_names_the_entries_that_are_too_much() {
     record(&db.store, &twin, twin.owner, &entries).await;
     let state = read(&db, &twin, None, false).await;
     assert_eq!(state.lists[0].tasks.len(), 2);
+    // A full item is never stuck: what does not make it larger is still taken, and so is what
+    // comes behind an entry that was too much.
+    let mut events = vec![grow(30), entry("l", 31, json!({"task": "t", "k0-0": 9}))];
+    let refused = prepared(&events);
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let refused = tx.record_events(&batch(twin.owner, &all(&refused))).await;
+    let Err(StoreError::Overfull(ids)) = refused else {
+        panic!("{refused:?}")
+    };
+    drop(tx);
+    assert_eq!(ids, [events.remove(0).event_id]);
+    record(&db.store, &twin, twin.owner, &events).await;
+    let state = read(&db, &twin, None, false).await;
+    assert_eq!(state.lists[0].tasks[0].value("k0-0").as_deref(), Some("9"));
+}
+
+#[tokio::test]
+async fn of_more_than_any_answer_holds_what_is_open_is_read_first() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let entries = [
+        entry("old", 1, json!({"task": "open"})),
+        entry("old", 1, json!({"task": "also"})),
+    ];
+    record(&db.store, &twin, twin.owner, &entries).await;
+    for part in 0..2 {
+        let entries: Vec<_> = (0..400)
+            .map(|n| {
+                entry(
+                    "done",
+                    5,
+                    json!({"task": format!("t{part}-{n}"), "status": "done"}),
+                )
+            })
+            .collect();
+        record(&db.store, &twin, twin.owner, &entries).await;
+    }
+    let state = read(&db, &twin, None, true).await;
+    let names: Vec<_> = state.lists.iter().map(|list| list.name.as_str()).collect();
+    assert_eq!(names, ["done", "old"]);
+    assert_eq!(state.lists[1].tasks.len(), 2);
+    assert_eq!((state.unread_lines, state.unread_open_lines), (202, 0));
 }
 
 #[tokio::test]
@@ -212,7 +254,7 @@ async fn of_simultaneous_claims_one_wins_and_the_others_write_nothing() {
     for claim in claims {
         match claim.await.expect("a claim") {
             Ok(()) => won.push(true),
-            Err(StoreError::Claimed(_)) => {}
+            Err(StoreError::Claimed { .. }) => {}
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -240,10 +282,10 @@ async fn a_claim_goes_with_its_holder_its_lease_and_its_task() {
     assert_eq!(until, minute(10_000 + 60));
     // Another session of the same member is another holder; its plain write is accepted.
     let lost = own("b", "doing", CLAIM).await.expect_err("held");
-    assert!(matches!(lost, StoreError::Claimed(held) if held.until == until));
+    assert!(matches!(lost, StoreError::Claimed { held, .. } if held.until == until));
     own("b", "todo", None).await.expect("a plain write");
     let release = own("b", "todo", Some(Action::Release)).await;
-    assert!(matches!(release, Err(StoreError::Claimed(_))));
+    assert!(matches!(release, Err(StoreError::Claimed { .. })));
     // What waited in a spool moves nothing, but a closed task has no holder.
     let spooled = [entry("l", 9_999, json!({"task": "t", "n": 1}))];
     record(&db.store, &twin, twin.owner, &spooled).await;

@@ -6,7 +6,7 @@ use cairn_domain::Rejection;
 use cairn_domain::context::{Budget, FullField, Options, Selection, Zone};
 use cairn_domain::limits;
 use cairn_domain::observation::{Concept, ObservationType};
-use cairn_domain::template::Room;
+use cairn_domain::room::Room;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

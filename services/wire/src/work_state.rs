@@ -2,6 +2,8 @@
 
 use cairn_domain::Rejection;
 use cairn_domain::hlc::Hlc;
+use cairn_domain::limits;
+use cairn_domain::search::input::{self, flag, number, object};
 use cairn_domain::work_state::{Action, Held, Item, List, Place, WorkEntryDraft, WorkState};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,24 @@ pub struct WorkWrite {
 }
 
 impl WorkWrite {
+    /// Reads the arguments of tool `work_state_write`.
+    ///
+    /// # Errors
+    /// `invalid_input` naming the first argument that cannot be read.
+    pub fn from_arguments(arguments: Value) -> Result<Self, Rejection> {
+        let texts = ["list", "action", "project"];
+        let mut arguments = object(arguments, &texts, &["fields", "leaseMinutes"])?;
+        let lease = arguments.get("leaseMinutes");
+        Ok(Self {
+            lease_minutes: number("leaseMinutes", lease, 1, limits::MAX_LEASE_MINUTES)?,
+            fields: input::fields("fields", arguments.get("fields"))?.unwrap_or_default(),
+            list: take_text(&mut arguments, "list").unwrap_or_default(),
+            action: take_text(&mut arguments, "action"),
+            project: take_text(&mut arguments, "project"),
+            ..Self::default()
+        })
+    }
+
     /// Checks list, fields and action.
     ///
     /// # Errors
@@ -107,6 +127,30 @@ pub struct WorkQuery {
     pub include_closed: bool,
     /// The lists in the form into which more entries can be merged.
     pub snapshot: bool,
+}
+
+impl WorkQuery {
+    /// Reads the arguments of tool `work_state_read`.
+    ///
+    /// # Errors
+    /// `invalid_input` naming the first argument that cannot be read.
+    pub fn from_arguments(arguments: Value) -> Result<Self, Rejection> {
+        let mut arguments = object(arguments, &["list", "project"], &["includeClosed"])?;
+        let closed = flag("includeClosed", arguments.get("includeClosed"))?;
+        Ok(Self {
+            project: take_text(&mut arguments, "project"),
+            list: take_text(&mut arguments, "list"),
+            include_closed: closed.unwrap_or(false),
+            snapshot: false,
+        })
+    }
+}
+
+fn take_text(arguments: &mut Map<String, Value>, name: &str) -> Option<String> {
+    match arguments.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
 }
 
 /// What lists say.

@@ -14,6 +14,7 @@ use crate::api::{self, Api};
 use crate::config::{Dirs, Settings};
 use crate::copies::Copies;
 use crate::exit::Failure;
+use crate::files::Lock;
 use crate::hooks;
 use crate::spool::{Addressee, Flush, Naming, Outcome, Pace, Spool, Stop, Trouble};
 use crate::{log, project, state, work_state};
@@ -26,6 +27,9 @@ const GIT_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long the service may take to say whose a key is.
 const ME_TIME: Duration = Duration::from_secs(5);
+
+/// How long the service may take to tell the lists of a project.
+const REFRESH_TIME: Duration = Duration::from_secs(5);
 
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -84,31 +88,48 @@ fn failure(stop: Stop) -> Failure {
 /// `None` if another process holds the right to flush.
 fn flush(dirs: &Dirs, settings: &Settings, by_hand: bool) -> Result<Option<Outcome>, Failure> {
     let spool = Spool::of(dirs, settings);
-    let to_failure = |e: io::Error| Failure::CannotWrite {
-        what: "the spool".to_owned(),
-        cause: e,
-    };
-    let Some(mut lock) = spool.lock_flush().map_err(to_failure)? else {
+    let Some(lock) = spool.lock_flush().map_err(unwritable)? else {
         return Ok(None);
     };
     state::prune(dirs);
+    api::block_on(flush_all(dirs, settings, &spool, lock, by_hand)).map(Some)
+}
+
+async fn flush_all(
+    dirs: &Dirs,
+    settings: &Settings,
+    spool: &Spool,
+    mut lock: Lock,
+    by_hand: bool,
+) -> Result<Outcome, Failure> {
     let mut total = Outcome::default();
     loop {
         let Some(mut flusher) = Flusher::new(dirs, settings, spool.clone())? else {
             total.stop = (!spool.is_empty()).then(signed_out);
-            return Ok(Some(total));
+            return Ok(total);
         };
-        api::block_on(async { flusher.run(&mut total, by_hand).await.map_err(to_failure) })?;
+        flusher.run(&mut total, by_hand).await.map_err(unwritable)?;
         // A hook that found the lock held relies on one more look after its end.
         drop(lock);
-        let again = total.stop.is_none() && spool.has_more_than(&total).map_err(to_failure)?;
-        if !again {
-            return Ok(Some(total));
+        let again = total.stop.is_none() && spool.has_more_than(&total).map_err(unwritable)?;
+        match again.then(|| spool.lock_flush()).transpose() {
+            Ok(Some(Some(again))) => lock = again,
+            Ok(_) => {
+                // With the lock free, and only from a service that answers.
+                if total.stop.is_none() {
+                    flusher.refresh_copies(&total.touched).await;
+                }
+                return Ok(total);
+            }
+            Err(cause) => return Err(unwritable(cause)),
         }
-        match spool.lock_flush().map_err(to_failure)? {
-            Some(again) => lock = again,
-            None => return Ok(Some(total)),
-        }
+    }
+}
+
+fn unwritable(cause: io::Error) -> Failure {
+    Failure::CannotWrite {
+        what: "the spool".to_owned(),
+        cause,
     }
 }
 
@@ -212,7 +233,7 @@ impl<'a> Flusher<'a> {
             total.set_aside += outcome.set_aside;
             total.stop = outcome.stop;
             total.segments = outcome.segments;
-            self.refresh_copies(outcome.touched).await;
+            total.touched.extend(outcome.touched);
             if !busy {
                 return Ok(());
             }
@@ -221,10 +242,11 @@ impl<'a> Flusher<'a> {
 
     /// Fetches the lists of projects in which a session began or an entry was written, for the
     /// time without the service. Nobody waits for it, and a failure is made up for next time.
-    async fn refresh_copies(&self, projects: BTreeSet<String>) {
+    async fn refresh_copies(&self, projects: &BTreeSet<String>) {
         for project in projects {
-            let copies = Copies::of(self.dirs, &self.to.service, &self.to.account, &project);
-            drop(work_state::refresh(&self.api, &copies, &project).await);
+            let copies = Copies::of(self.dirs, &self.to.service, &self.to.account, project);
+            let refresh = work_state::refresh(&self.api, &copies, project);
+            drop(tokio::time::timeout(REFRESH_TIME, refresh).await);
         }
     }
 

@@ -23,10 +23,14 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// How long a person waits for git to name a repository.
 const GIT_PATIENCE: Duration = Duration::from_secs(20);
 
+/// What is told of something that would be kept of an excluded folder.
+pub const EXCLUDED: &str = "Not stored: this folder is excluded.";
+
 /// The client as it stands in a folder.
 pub struct Client {
     dirs: Dirs,
     settings: Settings,
+    folder: PathBuf,
     project: Project,
 }
 
@@ -46,6 +50,7 @@ impl Client {
         Ok(Self {
             dirs,
             settings,
+            folder,
             project,
         })
     }
@@ -63,6 +68,15 @@ impl Client {
         }
         let api = Api::new(service, account.as_ref(), DEADLINE)?;
         Ok(api.within(&self.named_project()?.name.key))
+    }
+
+    /// Refuses what would be kept of an excluded folder.
+    fn check_folder(&self) -> Result<(), Failure> {
+        let globs = &self.settings.exclude;
+        match (self.project).is_excluded(&self.folder, globs, &self.dirs.home) {
+            true => Err(Failure::Failed(EXCLUDED.to_owned())),
+            false => Ok(()),
+        }
     }
 
     /// This folder's project, whatever must be asked for it.

@@ -16,6 +16,7 @@ use crate::spool::{Item, Record, Spool};
 /// Spools the events that standard input names, one JSON object a line. What a line leaves out
 /// is a new event id, the present moment and this folder's project. Sends nothing itself.
 pub fn record(client: &Client) -> Result<(), Failure> {
+    client.check_folder()?;
     let service = client.settings.service()?;
     let account = client.account(service);
     let spool = Spool::of(&client.dirs, &client.settings);

@@ -1,5 +1,7 @@
 //! `cairn work`: the team's lists, for people.
 
+use std::time::{Duration, Instant};
+
 use cairn_wire::domain::work_state::Action;
 use cairn_wire::work_state::{
     HistoryAnswer, HistoryQuery, WorkAnswer, WorkQuery, WorkWrite, WorkWritten,
@@ -14,6 +16,9 @@ use crate::copies::Copies;
 use crate::exit::Failure;
 use crate::spool::{Record, Spool};
 use crate::work_state::{Offline, entry};
+
+/// How long a person waits for what is looked up in the spool.
+const OFFLINE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs what is asked; without more words it lists what is open.
 pub fn work(client: &Client, what: Work) -> Result<(), Failure> {
@@ -86,7 +91,8 @@ fn offline(client: &Client, query: &WorkQuery) -> Result<Option<String>, Failure
     };
     let name = client.named_project()?.name;
     let spool = Spool::of(&client.dirs, &client.settings);
-    let lists = Offline::read(&client.dirs, &spool, service, &account, &name.key);
+    let end = Instant::now() + OFFLINE_PATIENCE;
+    let lists = Offline::read(&client.dirs, &spool, (service, &account), &name.key, end);
     let known = lists.at.is_some() || lists.waiting > 0;
     let name = name.name.unwrap_or(name.key);
     Ok(known.then(|| lists.render(&name, query)))
@@ -98,6 +104,7 @@ fn write(
     action: Option<Action>,
     minutes: Option<u32>,
 ) -> Result<(), Failure> {
+    client.check_folder()?;
     let write = WorkWrite {
         fields: what.fields()?,
         list: what.list,

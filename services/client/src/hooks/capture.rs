@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use cairn_wire::domain::bounds::{self, Bound};
 use cairn_wire::domain::event::Visibility;
+use cairn_wire::domain::hex::hex;
 use cairn_wire::domain::tool_use::Evidence;
 use cairn_wire::domain::{limits, wrapper_tags};
 use cairn_wire::events::SessionName;
@@ -152,7 +153,7 @@ fn tool_use_body(hook: &Hook, tool_use: &ToolUse) -> Map<String, Value> {
         if evidence.text.len() < treated.len() {
             // What the service cannot measure any more once the text is cut.
             body.insert(format!("{name}_bytes"), Value::from(evidence.bytes));
-            let digest = Value::String(state::hex(&evidence.sha256));
+            let digest = Value::String(hex(&evidence.sha256));
             body.insert(format!("{name}_sha256"), digest);
         }
         body.insert(name.to_owned(), Value::String(evidence.text));

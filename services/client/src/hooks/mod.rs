@@ -20,7 +20,7 @@ use crate::account;
 use crate::complaint;
 use crate::config::{Dirs, HostEnv, Settings};
 use crate::hosts::{Event, Host, Report};
-use crate::project::{self, Project};
+use crate::project::Project;
 use crate::spool::{Pace, Record, Spool, Trouble};
 use crate::state;
 use crate::stdin::Input;
@@ -91,9 +91,8 @@ impl Hook {
         if let Some(warning) = self.settings.warnings.first() {
             self.tell_once("settings", &format!("cairn: {warning}"));
         }
-        if project::is_excluded(&self.folder, &self.settings.exclude, &self.dirs.home)
-            || project::is_excluded(&self.project.root, &self.settings.exclude, &self.dirs.home)
-        {
+        let globs = &self.settings.exclude;
+        if (self.project).is_excluded(&self.folder, globs, &self.dirs.home) {
             return;
         }
         let Some(service) = self.settings.url.as_deref() else {

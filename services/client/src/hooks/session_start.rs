@@ -8,7 +8,7 @@ use cairn_wire::context::ContextQuery;
 use cairn_wire::domain::bounds::units;
 use cairn_wire::domain::context::{Budget, Zone};
 use cairn_wire::domain::limits;
-use cairn_wire::domain::template::Room;
+use cairn_wire::domain::room::{Room, Size};
 use cairn_wire::domain::work_state::render_block;
 use chrono::Utc;
 
@@ -24,14 +24,14 @@ use crate::work_state::Offline;
 /// of the 3 s is for the start of the process and for writing.
 const DEADLINE: Duration = Duration::from_millis(2_700);
 
+/// When the spool is looked through no longer, from the same moment.
+const OFFLINE_DEADLINE: Duration = Duration::from_millis(2_850);
+
 /// The part of it that git may take to name a repository that has no name yet.
 const GIT_PATIENCE: Duration = Duration::from_millis(800);
 
 /// What a person who must sign in is told.
 const SIGN_IN: &str = "Notice: not signed in to the memory service; run: cairn login --key";
-
-/// Units that notices may take.
-const NOTICE_UNITS: usize = 400;
 
 /// Prints the context, or a notice where there is none; without the service the last copy.
 pub fn answer(
@@ -50,13 +50,7 @@ pub fn answer(
     let is_told = !matches!(source, Some("resume" | "fork"));
     let mut told = Told::default();
     if let (true, Some(account)) = (is_told, account) {
-        match fetch(
-            hook,
-            service,
-            account,
-            &fitting(&notices, limit.units),
-            limit,
-        ) {
+        match fetch(hook, service, account, reserve(&notices, limit), limit) {
             Ok(answer) => told = answer,
             // A project that nobody has written to yet.
             Err(Failure::Refused(problem)) if problem.status == 404 => {}
@@ -75,13 +69,16 @@ pub fn answer(
     // A host that is gone needs no answer.
     let answer = hook
         .host
-        .render_context(render(&told.text, &notices, limit.units).as_deref());
+        .render_context(render(&told.text, &notices, limit).as_deref());
     if let Some(answer) = answer {
         drop(writeln!(std::io::stdout(), "{answer}"));
     }
     if let (Some(account), Some(index)) = (account, &told.index) {
         let copies = Copies::of(&hook.dirs, service, account, &told.project);
-        copies.keep_index(index);
+        // What somebody said last is shown once, and not kept.
+        if hook.settings.context.show_last_reply != Some(true) {
+            copies.keep_index(index);
+        }
         copies.note_seen(told.hlc.as_deref());
     }
 }
@@ -109,13 +106,14 @@ fn offline(
     };
     let key = &project.name.key;
     let index = Copies::of(&hook.dirs, service, account, key).index();
-    let lists = Offline::read(&hook.dirs, &hook.spool(), service, account, key);
+    let end = hook.begun + OFFLINE_DEADLINE;
+    let lists = Offline::read(&hook.dirs, &hook.spool(), (service, account), key, end);
     if index.is_none() && lists.at.is_none() && lists.waiting == 0 {
         return String::new();
     }
     let budget = Budget {
         limit,
-        reserve: reserve(&fitting(notices, limit.units)),
+        reserve: reserve(notices, limit),
     };
     let block = render_block(&lists.work, budget.work_state());
     let mut text = block.fill(Utc::now(), Zone::UTC);
@@ -152,7 +150,7 @@ fn fetch(
     hook: &Hook,
     service: &str,
     account: &Account,
-    told: &str,
+    reserve: usize,
     limit: Room,
 ) -> Result<Told, Failure> {
     let end = hook.begun + DEADLINE;
@@ -165,7 +163,7 @@ fn fetch(
     let query = ContextQuery {
         budget: Some(limit.units),
         tokens: (limit.tokens < usize::MAX).then_some(limit.tokens),
-        reserve: Some(reserve(told)),
+        reserve: Some(reserve),
         ..hook.settings.context.clone()
     };
     let answer = api::block_on(async {
@@ -187,16 +185,17 @@ fn fetch(
 
 /// Units that the client adds to what the service sends: the wrapper, and notices with the lines
 /// that set them off.
-fn reserve(told: &str) -> usize {
-    units(&wrap("", told)) + if told.is_empty() { 0 } else { 2 }
+fn reserve(notices: &[String], limit: Room) -> usize {
+    let told = fitting(notices, limit);
+    units(&wrap("", &told)) + if told.is_empty() { 0 } else { BETWEEN.len() }
 }
 
 /// The notices that have room: work state keeps its part of what all but the index share.
-fn fitting(notices: &[String], limit: usize) -> String {
-    let share = limit * limits::CONTEXT_SHARE / 100;
-    let frame = units(&wrap("", "")) + 4;
+fn fitting(notices: &[String], limit: Room) -> String {
+    let share = limit.units * limits::CONTEXT_SHARE / 100;
+    let frame = units(&wrap("", "")) + 2 * BETWEEN.len();
     let room = share.saturating_sub(limits::LEAST_WORK_UNITS + frame);
-    let room = room.min(NOTICE_UNITS);
+    let room = room.min(limits::NOTICE_UNITS);
     let mut told = String::new();
     for notice in notices {
         if units(&told) + units(notice) < room {
@@ -207,37 +206,41 @@ fn fitting(notices: &[String], limit: usize) -> String {
     told
 }
 
-/// The whole text within `limit` units; `None` if there is nothing to say.
-fn render(index: &str, notices: &[String], limit: usize) -> Option<String> {
+/// The whole text within the limit; `None` if there is nothing to say.
+fn render(index: &str, notices: &[String], limit: Room) -> Option<String> {
     let told = fitting(notices, limit);
-    let frame = units(&wrap("", &told)) + 2;
-    let index = fit(index.trim(), limit.saturating_sub(frame));
+    let frame = Size::of(&wrap("", &told)) + Size::of(BETWEEN);
+    let index = fit(index.trim(), limit.less(frame));
     let text = wrap(&index, &told);
     (!index.is_empty() || !told.is_empty()).then_some(text)
 }
+
+/// What stands between two parts.
+const BETWEEN: &str = "\n\n";
 
 fn wrap(index: &str, told: &str) -> String {
     let between = if index.is_empty() || told.is_empty() {
         ""
     } else {
-        "\n\n"
+        BETWEEN
     };
     format!("<cairn-context>\n{index}{between}{told}\n</cairn-context>")
 }
 
-/// The index within `limit` units. The service keeps to the limit itself; if it did not, its
-/// oldest rows go, whole, and all of it if it is still too long without any.
-fn fit(index: &str, limit: usize) -> String {
-    let mut excess = units(index).saturating_sub(limit);
+/// The index within its room. The service keeps to the limit itself; if it did not, or the text is
+/// a copy that was made for more, its oldest rows go, whole, and all of it if it is still too long
+/// without any.
+fn fit(index: &str, room: Room) -> String {
+    let mut size = Size::of(index);
     let mut kept = Vec::new();
     for line in index.lines() {
-        if excess > 0 && is_row(line) {
-            excess = excess.saturating_sub(units(line) + 1);
+        if !room.holds(size) && is_row(line) {
+            size = size - Size::of(line) - Size::of("\n");
         } else {
             kept.push(line);
         }
     }
-    if excess > 0 {
+    if !room.holds(size) {
         return String::new();
     }
     kept.join("\n")
@@ -254,6 +257,8 @@ fn is_row(line: &str) -> bool {
 mod tests {
     use super::*;
 
+    const ROOM: Room = Room::units(10_000);
+
     #[test]
     fn c001_no_more_than_the_limit_leaves_and_no_row_is_cut() {
         let row = |n: usize| format!("{n} 3:45p ● {}", "t".repeat(300));
@@ -262,7 +267,7 @@ mod tests {
             "# [my-app] recent context\n\n{}\n\nAccess 7k",
             rows.join("\n")
         );
-        let text = render(&index, &["Notice: x; run: cairn status".to_owned()], 10_000);
+        let text = render(&index, &["Notice: x; run: cairn status".to_owned()], ROOM);
         let text = text.expect("a text");
         assert!(units(&text) <= 10_000);
         assert!(text.contains("# [my-app]") && text.contains("\n50 3:45p") && text.contains("7k"));
@@ -274,18 +279,24 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_index_takes_linear_time() {
-        let index = "1 a\n".repeat(250_000);
-        let begun = std::time::Instant::now();
-        let text = render(&index, &[], 10_000).expect("a text");
-        assert!(units(&text) <= 10_000 && text.contains("1 a"));
-        assert!(begun.elapsed() < Duration::from_secs(20));
+    fn a_host_that_counts_tokens_gets_no_more_of_a_copy() {
+        let rows: Vec<String> = (1..=200).map(|n| format!("{n} 3:45p ● 修正")).collect();
+        let room = Room {
+            units: 9_600,
+            tokens: 400,
+        };
+        let text = render(&rows.join("\n"), &[], room).expect("a text");
+        assert!(
+            room.holds(Size::of(&text)) && text.contains("\n200 3:45p"),
+            "{text}"
+        );
+        assert!(text.lines().count() > 20);
     }
 
     #[test]
     fn nothing_to_say_is_nothing() {
-        assert_eq!(render("", &[], 10_000), None);
-        let only = render("", &["Notice: n".to_owned()], 10_000);
+        assert_eq!(render("", &[], ROOM), None);
+        let only = render("", &["Notice: n".to_owned()], ROOM);
         assert_eq!(
             only.as_deref(),
             Some("<cairn-context>\nNotice: n\n</cairn-context>")

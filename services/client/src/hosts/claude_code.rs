@@ -1,7 +1,7 @@
 //! Claude Code: the payloads of its hooks.
 
 use cairn_wire::domain::limits;
-use cairn_wire::domain::template::Room;
+use cairn_wire::domain::room::Room;
 
 use super::fields::Fields;
 use super::{Event, Host, Report, Shape, ToolUse};

@@ -1,7 +1,7 @@
 //! Codex CLI: a session that starts. It takes about 2,500 tokens of a text.
 
 use cairn_wire::domain::limits;
-use cairn_wire::domain::template::Room;
+use cairn_wire::domain::room::Room;
 
 use super::{Host, Report, Shape, session_start};
 

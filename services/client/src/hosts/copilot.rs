@@ -1,7 +1,7 @@
 //! Copilot CLI: a session that starts, in either spelling of its events.
 
 use cairn_wire::domain::limits;
-use cairn_wire::domain::template::Room;
+use cairn_wire::domain::room::Room;
 
 use super::{Host, Report, Shape, session_start};
 

@@ -1,7 +1,7 @@
 //! Gemini CLI: a session that starts. It reads nothing but JSON.
 
 use cairn_wire::domain::limits;
-use cairn_wire::domain::template::Room;
+use cairn_wire::domain::room::Room;
 
 use super::{Host, Report, Shape, session_start};
 

@@ -9,7 +9,7 @@ mod fields;
 mod gemini;
 mod vscode;
 
-use cairn_wire::domain::template::Room;
+use cairn_wire::domain::room::Room;
 use serde_json::json;
 
 use fields::Fields;

@@ -1,7 +1,7 @@
 //! VS Code: a session of its agents that starts.
 
 use cairn_wire::domain::limits;
-use cairn_wire::domain::template::Room;
+use cairn_wire::domain::room::Room;
 
 use super::{Host, Report, Shape, session_start};
 

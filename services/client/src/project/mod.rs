@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cairn_wire::domain::hex::hex;
 use cairn_wire::domain::limits;
 use cairn_wire::events::ProjectName;
 use sha2::{Digest, Sha256};
@@ -21,7 +22,6 @@ use crate::{files, state};
 use first_commit::Answer;
 
 pub use git::Checkout;
-pub use glob::is_excluded;
 
 /// Characters of the line in a `.cairn-project` file.
 const NAME_CHARS: usize = 128;
@@ -81,6 +81,15 @@ impl Project {
             }
         }
         Some(self)
+    }
+
+    /// Whether the person has excluded `folder`, or the checkout that it is in: nothing that is
+    /// done there leaves this machine.
+    #[must_use]
+    pub fn is_excluded(&self, folder: &Path, globs: &[String], home: &Path) -> bool {
+        glob::is_excluded(folder, globs, home)
+            || glob::is_excluded(&self.root, globs, home)
+            || glob::is_excluded(&self.root, globs, &self.home)
     }
 
     /// Whether nothing but the folder itself makes it a project.
@@ -162,7 +171,7 @@ fn named_by_first_commit(checkout: &Checkout, commit: &str) -> Option<ProjectNam
 fn named_by_folder(root: &Path, dirs: &Dirs) -> ProjectName {
     let digest = Sha256::digest(root.to_string_lossy().as_bytes());
     let machine = state::machine_id(dirs);
-    let key = format!("dir:{machine}/{}", &state::hex(&digest)[..16]);
+    let key = format!("dir:{machine}/{}", &hex(&digest)[..16]);
     let name = Some(folder_name(root));
     ProjectName { key, name }
 }

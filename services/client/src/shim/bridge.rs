@@ -42,6 +42,14 @@ const NO_PROJECT: &str =
 /// What a caller without a valid key reads.
 const SIGN_IN: &str = "unauthenticated - sign in with: cairn login";
 
+/// Why there is no answer of the service.
+enum Unanswered {
+    /// It cannot be reached, and why.
+    Away(String),
+    /// It refused, or was not asked: what a model reads.
+    Told(String),
+}
+
 /// The way to the service.
 #[derive(Debug)]
 pub struct Bridge {
@@ -49,7 +57,9 @@ pub struct Bridge {
     pub(super) settings: Settings,
     api: Option<Api>,
     /// Where the host was started.
-    pub(super) folder: PathBuf,
+    folder: PathBuf,
+    /// Whether nothing that is done there is kept.
+    pub(super) is_excluded: bool,
     /// The project there, once it has its name.
     project: OnceLock<Project>,
     pub(super) session: SessionName,
@@ -75,6 +85,7 @@ impl Bridge {
             Some(service) => Some(Api::new(service, None, DEADLINE)?),
             None => None,
         };
+        let is_excluded = project.is_excluded(&folder, &settings.exclude, &dirs.home);
         let known = project.unnamed.is_none().then_some(project);
         // Two conversations are two holders of claims, also where no host names them.
         let session = match host.session {
@@ -92,6 +103,7 @@ impl Bridge {
             settings,
             api,
             folder,
+            is_excluded,
             project: known.map(OnceLock::from).unwrap_or_default(),
             session,
             refreshing: Arc::default(),
@@ -102,7 +114,7 @@ impl Bridge {
     /// The answer to a message; `None` if none is due.
     pub async fn forward(&self, message: &Message) -> Option<String> {
         if let Some(refusal) = work_state::refuse(self, message) {
-            return answer::told(message, &refusal, true);
+            return answer::told(message, refusal, true);
         }
         // A write whose answer is lost is the same write when it is sent again.
         let event_id = Uuid::now_v7();
@@ -118,10 +130,14 @@ impl Bridge {
                 }
                 answer
             }
-            Err(text) => match work_state::offline(self, message, event_id, &text) {
-                Some((text, is_error)) => answer::told(message, &text, is_error),
-                None => answer::failed(message, &text),
-            },
+            Err(Unanswered::Told(text)) => answer::failed(message, &text),
+            Err(Unanswered::Away(why)) => {
+                let text = format!("service_unreachable - {why}");
+                match work_state::offline(self, message, event_id, &text) {
+                    Some((text, is_error)) => answer::told(message, &text, is_error),
+                    None => answer::failed(message, &text),
+                }
+            }
         }
     }
 
@@ -137,12 +153,13 @@ impl Bridge {
         self.api.as_ref().map(|api| api.signed(account))
     }
 
-    /// The service's answer, or what went wrong, as a model reads it.
-    async fn send(&self, message: &Message, event_id: Uuid) -> Result<Option<String>, String> {
+    /// The service's answer.
+    async fn send(&self, message: &Message, event_id: Uuid) -> Result<Option<String>, Unanswered> {
         let service = self.settings.url.as_deref().zip(self.api.as_ref());
-        let (service, api) = service.ok_or("service_unreachable - no service is set")?;
+        let away = |why: String| Unanswered::Away(why);
+        let (service, api) = service.ok_or_else(|| away("no service is set".to_owned()))?;
         // A shim lives for days: a key that was renewed meanwhile counts from the next call.
-        let account = account::find(&self.dirs, &self.settings, service).ok_or(SIGN_IN)?;
+        let account = account::find(&self.dirs, &self.settings, service).ok_or_else(sign_in)?;
         let mut api = api.signed(&account);
         if let Some(project) = self.project_for(message).await? {
             api = api.within(&project.name.key);
@@ -154,11 +171,11 @@ impl Bridge {
         }
         let reply = Reply::of(self.with_headers(request, message), api::ANSWER_BYTES).await;
         let reply = reply.map_err(|failure| match failure {
-            Failure::Unreachable(why) => format!("service_unreachable - {why}"),
-            other => format!("service_unreachable - {other}"),
+            Failure::Unreachable(why) => away(why),
+            other => away(other.to_string()),
         })?;
         if reply.version.is_none() {
-            return Err(format!("service_unreachable - {}", reply.stranger()));
+            return Err(away(reply.stranger().to_string()));
         }
         if message.id.is_none() {
             return Ok(None);
@@ -166,19 +183,20 @@ impl Bridge {
         // Refusals of the protocol come with a status of their own and a message inside.
         match answer::one_line(&reply.content_type, &reply.text) {
             Some(line) => Ok(Some(line)),
-            None if reply.status == StatusCode::UNAUTHORIZED => Err(SIGN_IN.to_owned()),
+            None if reply.status == StatusCode::UNAUTHORIZED => Err(sign_in()),
             None => Err(explain(reply.status, &reply.text)),
         }
     }
 
     /// The project. Only a message that names something waits for git.
-    async fn project_for(&self, message: &Message) -> Result<Option<&Project>, String> {
+    async fn project_for(&self, message: &Message) -> Result<Option<&Project>, Unanswered> {
         if self.project.get().is_none() && message.name.is_some() {
             let (folder, dirs) = (self.folder.clone(), self.dirs.clone());
             let naming = move || Project::of(&folder, &dirs).named(&dirs, GIT_PATIENCE);
             let project = tokio::task::spawn_blocking(naming).await.ok().flatten();
             // Another call may have been quicker, with the same answer.
-            drop(self.project.set(project.ok_or(NO_PROJECT)?));
+            let slow = || Unanswered::Told(NO_PROJECT.to_owned());
+            drop(self.project.set(project.ok_or_else(slow)?));
         }
         Ok(self.project.get())
     }
@@ -218,10 +236,14 @@ fn header_text(text: &str) -> String {
     format!("=?base64?{}?=", BASE64_STANDARD.encode(text))
 }
 
-fn explain(status: StatusCode, body: &str) -> String {
+fn sign_in() -> Unanswered {
+    Unanswered::Told(SIGN_IN.to_owned())
+}
+
+fn explain(status: StatusCode, body: &str) -> Unanswered {
     match Problem::parse(body) {
-        Some(problem) => problem.text(),
-        None => format!("service_unreachable - HTTP {}", status.as_u16()),
+        Some(problem) => Unanswered::Told(problem.text()),
+        None => Unanswered::Away(format!("HTTP {}", status.as_u16())),
     }
 }
 

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use cairn_wire::Problem;
 use cairn_wire::domain::Rejection;
-use cairn_wire::domain::search::input::{fields, flag, object};
 use cairn_wire::work_state::{WorkQuery, WorkWrite};
 use serde_json::Value;
 use uuid::Uuid;
@@ -14,23 +14,21 @@ use uuid::Uuid;
 use super::answer;
 use super::bridge::Bridge;
 use super::message::Message;
+use crate::commands::EXCLUDED;
 use crate::copies::Copies;
-use crate::project;
+use crate::project::Project;
 use crate::spool::{Record, Spool};
 use crate::work_state::{Offline, entry, refresh};
 
 const WRITE: &str = "work_state_write";
 const READ: &str = "work_state_read";
 
-/// What stands before every answer that a service which is away has not given.
-const AWAY: &str = "service_unreachable";
+/// How long the spool is looked through for a call: the service may have taken most of its time.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Why a call is not sent at all: an excluded folder sends nothing.
-pub fn refuse(bridge: &Bridge, message: &Message) -> Option<String> {
-    let excluded =
-        || project::is_excluded(&bridge.folder, &bridge.settings.exclude, &bridge.dirs.home);
-    (tool(message)? == WRITE && excluded())
-        .then(|| "Not stored: this folder is excluded.".to_owned())
+pub fn refuse(bridge: &Bridge, message: &Message) -> Option<&'static str> {
+    (tool(message)? == WRITE && bridge.is_excluded).then_some(EXCLUDED)
 }
 
 /// Notes the moment that an answer names, and has the lists fetched for the time without the
@@ -65,7 +63,7 @@ pub fn offline(
     event_id: Uuid,
     failure: &str,
 ) -> Option<(String, bool)> {
-    let tool = tool(message).filter(|_| failure.starts_with(AWAY))?;
+    let tool = tool(message)?;
     let arguments = message.arguments.clone().unwrap_or_default();
     let answer = match tool {
         WRITE => write(bridge, arguments, event_id, failure),
@@ -88,30 +86,18 @@ fn write(
     event_id: Uuid,
     failure: &str,
 ) -> Result<String, String> {
-    let arguments = object(
-        arguments,
-        &["list", "action", "project"],
-        &["fields", "leaseMinutes"],
-    );
-    let arguments = arguments.map_err(refusal)?;
-    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-    if text("action").is_some_and(|action| !action.trim().is_empty()) {
+    let write = WorkWrite::from_arguments(arguments).map_err(refusal)?;
+    let action = write.action.as_deref().unwrap_or_default();
+    if !action.trim().is_empty() {
         let why = "offline - to claim or release a task needs the service; nothing was stored";
         return Err(why.to_owned());
     }
     let (service, account) = bridge.account().ok_or(failure)?;
     let project = bridge.project().ok_or(failure)?;
-    if text("project").is_some_and(|text| !names(text, project)) {
+    if !is_own(write.project.as_deref(), project) {
         let why = "offline - another project's lists need the service; nothing was stored";
         return Err(why.to_owned());
     }
-    let write = WorkWrite {
-        list: text("list").unwrap_or_default().to_owned(),
-        fields: fields("fields", arguments.get("fields"))
-            .map_err(refusal)?
-            .unwrap_or_default(),
-        ..WorkWrite::default()
-    };
     let seen = Copies::of(&bridge.dirs, service, &account, &project.name.key).seen();
     let session = Some(bridge.session.clone());
     let item = entry(&write, event_id, project, session, seen).map_err(refusal)?;
@@ -124,39 +110,27 @@ fn write(
 }
 
 fn read(bridge: &Bridge, arguments: Value, failure: &str) -> Result<String, String> {
-    let arguments = object(arguments, &["list", "project"], &["includeClosed"]);
-    let arguments = arguments.map_err(refusal)?;
-    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let query = WorkQuery::from_arguments(arguments).map_err(refusal)?;
     let (service, account) = bridge.account().ok_or(failure)?;
     let project = bridge.project().ok_or(failure)?;
-    if text("project").is_some_and(|text| !names(text, project)) {
+    if !is_own(query.project.as_deref(), project) {
         return Err("offline - another project's lists need the service".to_owned());
     }
     let spool = Spool::of(&bridge.dirs, &bridge.settings);
-    let key = &project.name.key;
-    let offline = Offline::read(&bridge.dirs, &spool, service, &account, key);
+    let (key, end) = (&project.name.key, Instant::now() + PATIENCE);
+    let offline = Offline::read(&bridge.dirs, &spool, (service, &account), key, end);
     if offline.at.is_none() && offline.waiting == 0 {
         return Err(failure.to_owned());
     }
-    let query = WorkQuery {
-        list: text("list").map(str::to_owned),
-        include_closed: flag("includeClosed", arguments.get("includeClosed"))
-            .map_err(refusal)?
-            .unwrap_or(false),
-        ..WorkQuery::default()
-    };
     let name = project.name.name.as_deref().unwrap_or(key);
     Ok(offline.render(name, &query))
 }
 
-/// Whether a text names this project.
-fn names(text: &str, project: &crate::project::Project) -> bool {
-    let text = text.trim();
-    let own = [
-        Some(project.name.key.as_str()),
-        project.name.name.as_deref(),
-    ];
-    text.is_empty() || own.contains(&Some(text))
+/// Whether an argument names this project, or none.
+fn is_own(argument: Option<&str>, project: &Project) -> bool {
+    let text = argument.unwrap_or_default().trim();
+    let name = &project.name;
+    text.is_empty() || text == name.key || name.name.as_deref() == Some(text)
 }
 
 fn refusal(rejection: Rejection) -> String {

@@ -13,9 +13,9 @@ mod segment;
 mod service;
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use uuid::Uuid;
@@ -40,6 +40,9 @@ const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Bytes that are read of one file. None gets this long unless something else has written it.
 const SPOOL_FILE: u64 = 1024 * 1024 * 1024;
+
+/// Bytes that are read at a time where lines are looked through.
+const READ_BYTES: usize = 256 * 1024;
 
 /// What an output keeps when the spool is full.
 const FULL_OUTPUT_BYTES: usize = 1_024;
@@ -227,6 +230,37 @@ impl Spool {
             records.extend(lines.filter_map(|line| Record::parse(line).ok()));
         }
         Ok(records)
+    }
+
+    /// Records of one kind that wait, for somebody who must not wait long: those that are found
+    /// until `end`, however much else there is.
+    #[must_use]
+    pub fn waiting_of(&self, kind: &str, end: Instant) -> Vec<Record> {
+        let mut paths = self.segments().unwrap_or_default();
+        paths.push(self.dir.join("open.ndjson"));
+        let mark = format!("\"kind\":\"{kind}\"");
+        let mut records = Vec::new();
+        for path in paths {
+            let Ok(file) = files::open_regular(&path, files::Links::Refuse) else {
+                continue;
+            };
+            let mut lines = BufReader::with_capacity(READ_BYTES, file);
+            let mut line = Vec::new();
+            while Instant::now() < end
+                && (&mut lines)
+                    .take(record::LINE_BYTES as u64 + 1)
+                    .read_until(b'\n', &mut line)
+                    .is_ok_and(|bytes| bytes > 0)
+            {
+                // Most lines hold something else, and looking is cheaper than reading.
+                let is_one = std::str::from_utf8(&line).is_ok_and(|line| line.contains(&mark));
+                let record = is_one.then(|| Record::parse(line.trim_ascii()));
+                records.extend(record.and_then(Result::ok));
+                line.clear();
+            }
+        }
+        records.retain(|record: &Record| record.item.kind == kind);
+        records
     }
 
     /// Whether anything is there to be flushed.

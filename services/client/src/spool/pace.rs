@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cairn_wire::domain::hex::hex;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -48,7 +49,7 @@ impl Pace {
     #[must_use]
     pub fn load(dirs: &Dirs, service: &str, key: Option<&str>) -> Self {
         let who = Sha256::digest(format!("{service}\0{}", key.unwrap_or_default()));
-        let who = crate::state::hex(&who)[..32].to_owned();
+        let who = hex(&who)[..32].to_owned();
         let text = files::read(&path(dirs), files::LARGE, files::Links::Refuse).unwrap_or_default();
         let known: Self = serde_json::from_slice(&text).unwrap_or_default();
         if known.who == who {

@@ -330,6 +330,22 @@ fn work_state_goes_on_while_the_service_is_away() {
 }
 
 #[test]
+fn c064_what_is_private_in_an_entry_never_waits_in_the_spool() {
+    let machine = Machine::new("http://127.0.0.1:9");
+    let mut shim = Shim::start(&machine);
+    let private = "<private>hidden</private>";
+    let write = serde_json::json!({"list": format!("plan{private}"), "fields": {
+        "task": format!("docs{private}"), (format!("note{private}")): format!("see {private}it")}});
+    call(&mut shim, "work_state_write", write);
+    let (read, _) = call(&mut shim, "work_state_read", serde_json::json!({}));
+    assert!(read.contains("- plan\n  - docs (note=see it), "), "{read}");
+    shim.end();
+    let body = serde_json::json!({"list": "plan", "fields": {"task": "docs", "note": "see it"}});
+    assert_eq!(machine.spooled()[0]["body"], body);
+    assert!(!machine.holds("hidden"));
+}
+
+#[test]
 fn a_write_whose_answer_is_lost_is_spooled_under_the_same_event_id() {
     let double = Double::start();
     let machine = Machine::new(&double.url);
@@ -362,7 +378,15 @@ fn an_excluded_folder_sends_and_keeps_no_entry() {
     let (text, _) = call(&mut shim, "work_state_write", write);
     assert_eq!(text, "Not stored: this folder is excluded.");
     shim.end();
-    assert_eq!(double.count("/mcp"), 0);
+    for command in [
+        ["work", "add", "plan", "n=1"],
+        ["work", "done", "plan", "docs"],
+    ] {
+        let output = machine.run(&command, b"");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(crate::support::stderr(&output).contains("Not stored: this folder is excluded."));
+    }
+    assert_eq!(double.count("/mcp") + double.count("/v1/work-state"), 0);
     assert!(machine.spooled().is_empty());
 }
 

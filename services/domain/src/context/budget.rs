@@ -4,7 +4,8 @@
 use super::render::{Plan, render_plan};
 use super::{ContextRows, Options, Zone};
 use crate::limits;
-use crate::template::{Room, Size, Template};
+use crate::room::{Room, Size};
+use crate::template::Template;
 
 /// How much may be printed at session start, and what others will add to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

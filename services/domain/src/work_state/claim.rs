@@ -4,6 +4,8 @@
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::Action;
+
 /// A claim as others see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
@@ -66,44 +68,29 @@ impl Holder {
     }
 }
 
-/// What a write means for the claim on its task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// To hold it for so many minutes.
-    Claim(u32),
-    /// To give it back; an admin may for anybody.
-    Release {
-        /// Whether the writer may take it from others.
-        is_admin: bool,
-    },
-    /// Nothing but a write.
-    Write,
-}
-
-/// What becomes of a claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The write goes on, and this is the claim from now on.
-    Claimed(Option<Claim>),
-    /// Somebody else holds it: nothing is written.
-    Lost(Claim),
-}
-
-/// What a write of `me` makes of the claim on its task. `held` is the claim as it stands; one
-/// whose time is over, or of a closed task, is none.
-#[must_use]
-pub fn decide(held: Option<Claim>, me: &Holder, ask: Ask, now: DateTime<Utc>) -> Verdict {
+/// What a write of `me` makes of the claim on its task: the claim from then on. `held` is the
+/// claim as it stands; one whose time is over, or of a closed task, is none. An admin may release
+/// for anybody.
+///
+/// # Errors
+/// The claim of somebody else that forbids it: then nothing is written. A plain write never is
+/// forbidden.
+pub fn decide(
+    held: Option<Claim>,
+    me: &Holder,
+    action: Option<Action>,
+    is_admin: bool,
+    now: DateTime<Utc>,
+) -> Result<Option<Claim>, Claim> {
     let held = held.filter(|claim| now < claim.until);
     let is_mine = held.as_ref().is_some_and(|claim| claim.holder.is(me));
-    match (ask, held) {
-        (Ask::Claim(_), Some(claim)) if !is_mine => Verdict::Lost(claim),
-        (Ask::Claim(minutes), _) => Verdict::Claimed(Some(lease(me, minutes, now))),
-        (Ask::Release { is_admin }, Some(claim)) if !is_mine && !is_admin => Verdict::Lost(claim),
-        (Ask::Release { .. }, _) => Verdict::Claimed(None),
-        (Ask::Write, Some(claim)) if is_mine => {
-            Verdict::Claimed(Some(lease(me, claim.minutes, now)))
-        }
-        (Ask::Write, held) => Verdict::Claimed(held),
+    match (action, held) {
+        (Some(Action::Claim { .. }), Some(claim)) if !is_mine => Err(claim),
+        (Some(Action::Claim { minutes }), _) => Ok(Some(lease(me, minutes, now))),
+        (Some(Action::Release), Some(claim)) if !is_mine && !is_admin => Err(claim),
+        (Some(Action::Release), _) => Ok(None),
+        (None, Some(claim)) if is_mine => Ok(Some(lease(me, claim.minutes, now))),
+        (None, held) => Ok(held),
     }
 }
 
@@ -134,11 +121,11 @@ mod tests {
         assert_eq!(holder(1).name, "lin");
     }
 
-    fn asks() -> impl Strategy<Value = Ask> {
+    fn actions() -> impl Strategy<Value = Option<Action>> {
         prop_oneof![
-            (1..=1_440_u32).prop_map(Ask::Claim),
-            any::<bool>().prop_map(|is_admin| Ask::Release { is_admin }),
-            Just(Ask::Write),
+            (1..=1_440_u32).prop_map(|minutes| Some(Action::Claim { minutes })),
+            Just(Some(Action::Release)),
+            Just(None),
         ]
     }
 
@@ -148,40 +135,41 @@ mod tests {
         /// admin ends a lease before its time.
         #[test]
         fn a_task_has_at_most_one_holder(
-            calls in prop::collection::vec((0..4_i32, asks(), 0..200_i64), 1..60),
+            calls in prop::collection::vec(
+                (0..4_i32, actions(), any::<bool>(), 0..200_i64), 1..60),
         ) {
             let mut now = DateTime::UNIX_EPOCH;
             let mut held: Option<Claim> = None;
-            for (number, ask, minutes) in calls {
+            for (number, action, is_admin, minutes) in calls {
                 now += TimeDelta::minutes(minutes);
                 let me = holder(number);
                 let live = held.clone().filter(|claim| now < claim.until);
                 let is_mine = live.as_ref().is_some_and(|claim| claim.holder == me);
                 let others = live.is_some() && !is_mine;
-                match (decide(held.clone(), &me, ask, now), ask) {
-                    (Verdict::Lost(claim), Ask::Claim(_) | Ask::Release { is_admin: false }) => {
+                match (decide(held.clone(), &me, action, is_admin, now), action) {
+                    (Err(claim), Some(action)) => {
                         prop_assert!(others);
+                        prop_assert!(action != Action::Release || !is_admin);
                         prop_assert_eq!(Some(claim), live);
                     }
-                    (Verdict::Lost(_), _) => prop_assert!(false, "a write was refused"),
-                    (Verdict::Claimed(after), Ask::Claim(minutes)) => {
+                    (Err(_), None) => prop_assert!(false, "a plain write was refused"),
+                    (Ok(after), Some(Action::Claim { minutes })) => {
                         prop_assert!(!others);
                         let after = after.expect("a claim");
                         prop_assert_eq!(after.until, now + TimeDelta::minutes(minutes.into()));
                         prop_assert_eq!(&after.holder, &me);
                         held = Some(after);
                     }
-                    (Verdict::Claimed(after), Ask::Release { is_admin }) => {
+                    (Ok(after), Some(Action::Release)) => {
                         prop_assert!(!others || is_admin);
                         prop_assert_eq!(after, None);
                         held = None;
                     }
-                    (Verdict::Claimed(after), Ask::Write) => {
-                        let owner = |claim: &Claim| claim.holder.clone();
-                        prop_assert_eq!(after.as_ref().map(owner), live.as_ref().map(owner));
+                    (Ok(after), None) => {
                         if is_mine {
-                            prop_assert!(after.as_ref().map(|c| c.until) >= live.map(|c| c.until)
-                                || after.as_ref().is_some_and(|c| c.until > now));
+                            let after = after.as_ref().expect("still held");
+                            prop_assert_eq!(&after.holder, &me);
+                            prop_assert!(after.until > now);
                         } else {
                             prop_assert_eq!(&after, &live);
                         }

@@ -232,6 +232,15 @@ pub struct List {
 }
 
 impl List {
+    /// Lines that show what is open in it: none if nothing is.
+    #[must_use]
+    pub fn open_lines(&self) -> usize {
+        let tasks = self.tasks.iter().filter(|task| !task.is_closed()).count();
+        let state = self.state.as_ref();
+        let has_state = state.is_some_and(|state| !state.is_blank() && !state.is_closed());
+        tasks + usize::from(has_state || tasks > 0)
+    }
+
     fn of(entry: &WorkEntry) -> Self {
         let mut list = Self {
             name: entry.list.clone(),
@@ -267,6 +276,9 @@ pub struct WorkState {
     /// Lines of lists and tasks that exist but were not read: an endless list is not read whole.
     #[serde(default)]
     pub unread_lines: usize,
+    /// Those among them that are open, or hold what is.
+    #[serde(default)]
+    pub unread_open_lines: usize,
 }
 
 impl WorkState {

@@ -8,7 +8,7 @@ mod entry;
 mod fold;
 mod render;
 
-pub use claim::{Ask, Claim, Held, Holder, Verdict, decide};
+pub use claim::{Claim, Held, Holder, decide};
 pub use entry::{Action, WorkEntryDraft};
 pub use fold::{Item, List, Place, WorkEntry, WorkState};
-pub use render::{Lines, NOTHING_OPEN, RULES, clock_time, render_block, render_list, render_lists};
+pub use render::{Lines, NOTHING_OPEN, RULES, render_block, render_read, render_written};

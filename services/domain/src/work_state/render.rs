@@ -1,12 +1,11 @@
 //! The text of work state: rule block, lists and tasks, fitted to their room whole line by whole
 //! line (contract 5.4).
 
-use chrono::{DateTime, Utc};
-
 use super::fold::as_text;
 use super::{Item, List, WorkState};
 use crate::plain::one_line;
-use crate::template::{Room, Size, Template};
+use crate::room::{Room, Size};
+use crate::template::Template;
 
 /// How agents keep their lists: what a session reads first.
 pub const RULES: &str = "\
@@ -36,42 +35,46 @@ pub fn render_block(state: &WorkState, room: Room) -> Template {
     let lines = lines(&state.lists, Lines::default());
     let mut block = Template::text(RULES);
     block.push("\n\n");
-    if lines.is_empty() && state.unread_lines == 0 {
+    if lines.is_empty() && state.unread_open_lines == 0 {
         block.push(NOTHING_OPEN);
         return block;
     }
     block.push("Still open:");
-    fit(block, lines, state.unread_lines, room)
+    fit(block, lines, state.unread_open_lines, room)
 }
 
-/// The lines of lists, within their room; `None` if there are none.
+/// What `work_state_read` answers: the lines of lists, within their room.
 #[must_use]
-pub fn render_lists(state: &WorkState, which: Lines, room: Room) -> Option<Template> {
+pub fn render_read(project: &str, state: &WorkState, which: Lines, room: Room) -> Template {
     let lines = lines(&state.lists, which);
-    if lines.is_empty() && state.unread_lines == 0 {
-        return None;
+    let unread = if which.closed {
+        state.unread_lines
+    } else {
+        state.unread_open_lines
+    };
+    if lines.is_empty() && unread == 0 {
+        let nothing = if which.closed {
+            "No work lists in"
+        } else {
+            "No open work in"
+        };
+        return Template::text(format!("{nothing} {}.", one_line(project)));
     }
-    Some(fit(Template::default(), lines, state.unread_lines, room))
+    fit(Template::default(), lines, unread, room)
 }
 
 /// What the answer of a write shows below its first lines: the open lines of its list.
 #[must_use]
-pub fn render_list(head: &str, state: &WorkState, room: Room) -> Template {
+pub fn render_written(head: &str, state: &WorkState, room: Room) -> Template {
     let lines = lines(&state.lists, Lines::default());
     let mut text = Template::text(head);
     text.push("\n\n");
-    if lines.is_empty() && state.unread_lines == 0 {
+    if lines.is_empty() && state.unread_open_lines == 0 {
         text.push("Nothing open in it.");
         return text;
     }
     text.push("Open in it:");
-    fit(text, lines, state.unread_lines, room)
-}
-
-/// A moment as the answer of a lost claim tells it: `08:45`, in UTC.
-#[must_use]
-pub fn clock_time(at: DateTime<Utc>) -> String {
-    at.format("%H:%M").to_string()
+    fit(text, lines, state.unread_open_lines, room)
 }
 
 /// Adds whole lines while the text has room, and room for the line that counts the rest.

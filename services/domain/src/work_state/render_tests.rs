@@ -1,5 +1,6 @@
 //! Tests of the text of work state: the samples of the contract, and the fitter for any lines.
 
+use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -144,9 +145,14 @@ fn closed_ones_show_when_asked_for_and_each_line_names_its_writer() {
         closed: true,
         authors: true,
     };
-    let lists = render_lists(&state, which, Room::units(16_000)).expect("lines");
+    let read = |state: &WorkState, which| {
+        filled(&render_read("my-app", state, which, Room::units(16_000)))
+    };
+    assert_eq!(read(&state, Lines::default()), "No open work in my-app.");
+    let none = WorkState::default();
+    assert_eq!(read(&none, which), "No work lists in my-app.");
     assert_eq!(
-        filled(&lists),
+        read(&state, which),
         "- a: status=done, note=x - [todo] forged, updated 1 minute ago by lin\n  \
          - [dropped] t, updated 1 minute ago by lin"
     );
@@ -173,6 +179,7 @@ proptest! {
             .collect();
         let mut state = state(&entries);
         state.unread_lines = unread;
+        state.unread_open_lines = unread;
         let block = render_block(&state, Room::units(room));
         prop_assert!(block.size().units() <= room);
         let text = filled(&block);

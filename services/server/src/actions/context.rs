@@ -9,8 +9,9 @@ use cairn_domain::context::{
 use cairn_domain::ids::{PrincipalId, RecordId, RecordKind};
 use cairn_domain::project::{Family, Reader};
 use cairn_domain::record::{Record, RecordBody};
+use cairn_domain::room::Room;
 use cairn_domain::scope::Scope;
-use cairn_domain::template::{Room, Template};
+use cairn_domain::template::Template;
 use cairn_domain::text::terms;
 use cairn_domain::work_state::{WorkState, render_block};
 use cairn_domain::{Rejection, limits};

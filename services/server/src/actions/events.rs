@@ -235,7 +235,7 @@ fn parse(
     reader: &mut Reader,
 ) -> Result<EventDraft, Rejection> {
     let item = Item::read(raw.get(), reader)?;
-    let digest = digest(&item);
+    let digest = digest(&item.kind, item.body.as_deref().map_or("", RawValue::get));
     let event = item.parse(around, digest, reader)?;
     if matches!(event.body, EventBody::WorkEntry { .. }) {
         caller.require(Scope::WorkWrite)?;
@@ -249,11 +249,11 @@ fn parse(
 }
 
 /// What makes two sendings of one event equal: kind and body as they were written.
-fn digest(item: &Item) -> [u8; 16] {
+pub(super) fn digest(kind: &str, body: &str) -> [u8; 16] {
     let mut hasher = Sha256::new();
-    hasher.update(item.kind.as_bytes());
+    hasher.update(kind.as_bytes());
     hasher.update([0]);
-    hasher.update(item.body.as_deref().map_or("", RawValue::get).as_bytes());
+    hasher.update(body.as_bytes());
     let whole: [u8; 32] = hasher.finalize().into();
     let mut half = [0; 16];
     half.copy_from_slice(&whole[..16]);

@@ -66,8 +66,8 @@ impl Failure {
         match self {
             Self::Rejected(rejection) => rejection.into(),
             Self::Problem(problem) => *problem,
-            Self::Store(StoreError::Claimed(held)) => Rejection::Claimed {
-                task: "the task".to_owned(),
+            Self::Store(StoreError::Claimed { task, held }) => Rejection::Claimed {
+                task,
                 holder: held.holder,
                 until: held.until,
             }
@@ -104,7 +104,7 @@ impl Failure {
         match self {
             Self::Rejected(_)
             | Self::Problem(_)
-            | Self::Store(StoreError::Claimed(_) | StoreError::Overfull(_)) => None,
+            | Self::Store(StoreError::Claimed { .. } | StoreError::Overfull(_)) => None,
             Self::Store(error) => Some(format!("{error:?}")),
             Self::Continuations(error) => Some(format!("{error:?}")),
             Self::Fault(cause) => Some(cause.clone()),

@@ -1,13 +1,14 @@
 //! Work state: writing to lists, claiming their tasks, reading what is open (contract 5).
 
 use cairn_domain::event::{EventBody, EventDraft, Origin, SessionKey, Visibility};
+use cairn_domain::hex::hex;
 use cairn_domain::hlc::Hlc;
 use cairn_domain::plain::one_line;
 use cairn_domain::project::{ProjectKey, ProjectSet};
+use cairn_domain::room::Room;
 use cairn_domain::scope::Scope;
-use cairn_domain::template::Room;
 use cairn_domain::work_state::{
-    Held, Holder, Lines, WorkEntryDraft, WorkState, clock_time, render_list, render_lists,
+    Holder, Lines, WorkEntryDraft, WorkState, render_read, render_written,
 };
 use cairn_domain::{Rejection, context::Zone, limits};
 use cairn_store::events::{EventBatch, EventOutcome, LiveWriter, PreparedEvent};
@@ -53,14 +54,22 @@ pub async fn write(
         event_id: write.event_id.or(event_id).unwrap_or_else(Uuid::now_v7),
         arrived_at,
     };
-    let _turn = app.store.turn(caller.tenant).await?;
+    let turn = app.store.turn(caller.tenant).await?;
     let mut attempts = Attempts::default();
-    loop {
+    let appended = loop {
         match append(app, caller, write.project.as_deref(), &made).await {
             Err(failure) if attempts.go_on_after(&failure).await => {}
-            done => return done,
+            done => break done?,
         }
-    }
+    };
+    // No other writer waits for what is only read.
+    drop(turn);
+    let can_read = caller.scopes.contains(Scope::MemoryRead);
+    let shown = match can_read {
+        true => list_after(app, caller, &appended.stored).await,
+        false => None,
+    };
+    Ok(appended.written(&made, shown))
 }
 
 /// An entry with where and when it was made.
@@ -73,12 +82,19 @@ struct Made {
     arrived_at: DateTime<Utc>,
 }
 
+/// An entry that is stored.
+struct Appended {
+    stored: StoredEntry,
+    holder: Holder,
+    event_id_reused: bool,
+}
+
 async fn append(
     app: &App,
     caller: &Caller,
     project: Option<&str>,
     made: &Made,
-) -> Result<WorkWritten, Failure> {
+) -> Result<Appended, Failure> {
     let mut tx = app.store.tenant(caller.tenant, "work_state.write").await?;
     let found = place(&mut tx, caller, project).await?;
     let key = project_key(&found, caller)?;
@@ -88,31 +104,21 @@ async fn append(
     let stored = tx.find_work_entry(made.event_id).await?;
     let stored = stored.ok_or(Rejection::EventIdReused)?;
     tx.commit().await?;
-    // From here on the entry is there: an answer without the list is better than none.
-    let shown = if caller.scopes.contains(Scope::MemoryRead) {
-        list_after(app, caller, &stored).await
-    } else {
-        None
-    };
-    let answer = Answer {
-        now: made.arrived_at,
+    Ok(Appended {
         stored,
+        holder,
         event_id_reused,
-        shown,
-    };
-    Ok(answer.written(made, &holder))
+    })
 }
 
-/// What the list of a stored entry says now, and the highest moment of its project. Read once the
-/// entry is committed: no other writer waits for it.
-async fn list_after(
-    app: &App,
-    caller: &Caller,
-    stored: &StoredEntry,
-) -> Option<(WorkState, Option<Hlc>)> {
+/// What the list of a stored entry says now, and the highest moment of its project. The entry is
+/// committed by then: an answer without the list is better than none.
+async fn list_after(app: &App, caller: &Caller, stored: &StoredEntry) -> Option<Shown> {
     let read = async {
         let own = ProjectSet::Only(vec![stored.project.id]);
         let mut tx = app.store.tenant(caller.tenant, "work_state.after").await?;
+        // Read before the list: what comes in between is shown, and not counted as shown.
+        let newest = tx.newest_work_entry(&own).await?;
         let state = tx
             .work_state(WorkPick {
                 projects: &own,
@@ -121,15 +127,20 @@ async fn list_after(
                 closed: false,
             })
             .await?;
-        let newest = tx.newest_work_entry(&own).await?;
         tx.commit().await?;
-        Ok::<_, StoreError>((state, newest))
+        Ok::<_, StoreError>(Shown { state, newest })
     };
     let read = read.await;
     if let Err(error) = &read {
         tracing::warn!(%error, "a list was written to but could not be read");
     }
     read.ok()
+}
+
+/// What a caller who may read is shown after a write.
+struct Shown {
+    state: WorkState,
+    newest: Option<Hlc>,
 }
 
 /// Stores the entry, unless it was stored before; whether it was, with other content.
@@ -146,6 +157,9 @@ async fn record(
     let sent_at = made
         .sent_at
         .filter(|at| made_at.is_some() && at.timestamp() >= 0);
+    // As a spooled one of the same content is counted.
+    let list = json!(made.entry.list);
+    let body = format!("{{\"list\":{list},\"fields\":{}}}", made.entry.fields);
     let draft = EventDraft {
         event_id: made.event_id,
         at: made_at.unwrap_or(made.arrived_at).min(made.arrived_at),
@@ -156,7 +170,7 @@ async fn record(
         branch: None,
         checkout: None,
         visibility: Visibility::Team,
-        digest: digest(&made.entry),
+        digest: super::events::digest("work_entry", &body),
         body: EventBody::WorkEntry {
             entry: made.entry.clone(),
             made_at: made_at.unwrap_or(made.arrived_at),
@@ -177,13 +191,7 @@ async fn record(
             is_now: made_at.is_none(),
         }),
     };
-    let recorded = tx
-        .record_events(&batch)
-        .await
-        .map_err(|error| match error {
-            StoreError::Claimed(held) => claimed(&made.entry, held),
-            other => other.into(),
-        })?;
+    let recorded = tx.record_events(&batch).await?;
     match recorded.outcomes.first() {
         Some(EventOutcome::Stored { .. }) => Ok(false),
         Some(EventOutcome::Duplicate { differs, .. }) => Ok(*differs),
@@ -193,40 +201,17 @@ async fn record(
     }
 }
 
-fn claimed(entry: &WorkEntryDraft, held: Held) -> Failure {
-    let task = one_line(entry.task.as_deref().unwrap_or_default());
-    Failure::Rejected(Rejection::Claimed {
-        task,
-        holder: held.holder,
-        until: held.until,
-    })
-}
-
 /// As whom a caller holds a task: two sessions of one member are two holders.
 fn holder(caller: &Caller, session: Option<&SessionKey>) -> Holder {
     let digest = session.map(|session| {
         let key = [session.host.as_str(), session.id.as_str()].join("\0");
-        let digest = Sha256::digest(key.as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&Sha256::digest(key.as_bytes()))
     });
     Holder::new(
         caller.principal.key,
         &caller.name,
         digest.unwrap_or_default(),
     )
-}
-
-/// What makes two sendings of one entry equal, as [`super::events`] counts a spooled one.
-fn digest(entry: &WorkEntryDraft) -> [u8; 16] {
-    let list = json!(entry.list);
-    let body = format!("{{\"list\":{list},\"fields\":{}}}", entry.fields);
-    let mut hasher = Sha256::new();
-    hasher.update(b"work_entry\0");
-    hasher.update(body.as_bytes());
-    let whole: [u8; 32] = hasher.finalize().into();
-    let mut half = [0; 16];
-    half.copy_from_slice(&whole[..16]);
-    half
 }
 
 /// The key that an entry names its project by: a new project is made by it.
@@ -241,24 +226,10 @@ fn project_key(place: &Place, caller: &Caller) -> Result<ProjectKey, Failure> {
     }
 }
 
-/// What is told of a write.
-struct Answer {
-    now: DateTime<Utc>,
-    stored: StoredEntry,
-    event_id_reused: bool,
-    /// The list's open items and the project's highest moment, if the caller may read them.
-    shown: Option<(WorkState, Option<Hlc>)>,
-}
-
-impl Answer {
-    fn written(self, made: &Made, me: &Holder) -> WorkWritten {
-        let Self { now, stored, .. } = self;
-        let (state, newest) = self.shown.clone().unwrap_or_default();
-        let tasks = state.lists.iter().flat_map(|list| &list.tasks);
-        let open: Vec<WorkTask> = tasks.map(|task| WorkTask::of(task, now)).collect();
-        let own = made.entry.task.as_ref().filter(|_| !self.event_id_reused);
-        let held = own.and_then(|own| open.iter().find(|task| task.task == *own));
-        let (holder, until) = held.map_or((None, None), |task| (task.holder.clone(), task.until));
+impl Appended {
+    fn written(self, made: &Made, shown: Option<Shown>) -> WorkWritten {
+        let Self { stored, .. } = self;
+        let now = made.arrived_at;
         let mut head = format!(
             "Stored in \"{}\" ({}).",
             one_line(&stored.list),
@@ -267,30 +238,43 @@ impl Answer {
         if self.event_id_reused {
             head.push_str("\nThis event id was stored before; what differs now was not added.");
         }
-        if let (Some(task), Some(holder), Some(until)) = (own, &holder, until)
-            && *holder != me.name
-        {
-            let (task, until) = (one_line(task), clock_time(until));
-            head.push_str(&format!("\n{task} is held by {holder} until {until} UTC."));
-        }
-        let text = match &self.shown {
-            Some(_) => {
-                let room = Room::units(limits::WORK_ANSWER_UNITS);
-                render_list(&head, &state, room).fill(now, Zone::UTC)
-            }
-            None => head,
-        };
-        WorkWritten {
+        let mut written = WorkWritten {
             id: made.event_id,
-            hlc: newest.max(Some(stored.hlc)).map(|hlc| hlc.to_string()),
+            hlc: Some(stored.hlc.to_string()),
             list: stored.list,
             project: stored.project.name,
             event_id_reused: self.event_id_reused,
-            open,
-            holder,
-            until,
-            text,
+            open: Vec::new(),
+            holder: None,
+            until: None,
+            text: String::new(),
+        };
+        let Some(Shown { state, newest }) = shown else {
+            written.text = head;
+            return written;
+        };
+        let tasks = state.lists.iter().flat_map(|list| &list.tasks);
+        written.open = tasks.map(|task| WorkTask::of(task, now)).collect();
+        written.hlc = newest.max(Some(stored.hlc)).map(|hlc| hlc.to_string());
+        let own = made.entry.task.as_ref().filter(|_| !self.event_id_reused);
+        let own = own.and_then(|own| written.open.iter().find(|task| task.task == *own));
+        if let Some((own, holder, until)) = own.and_then(|own| {
+            let (holder, until) = own.holder.clone().zip(own.until)?;
+            Some((own, holder, until))
+        }) {
+            if holder != self.holder.name {
+                let told = Rejection::Claimed {
+                    task: one_line(&own.task),
+                    holder: holder.clone(),
+                    until,
+                };
+                head.push_str(&format!("\n{told}"));
+            }
+            (written.holder, written.until) = (Some(holder), Some(until));
         }
+        let room = Room::units(limits::WORK_ANSWER_UNITS);
+        written.text = render_written(&head, &state, room).fill(now, Zone::UTC);
+        written
     }
 }
 
@@ -309,8 +293,9 @@ pub async fn read(app: &App, caller: &Caller, query: &WorkQuery) -> Result<WorkA
         list: list.filter(|list| !list.is_empty()),
         closed: query.include_closed,
     };
-    let state = tx.work_state(pick).await?;
+    // Read before the lists: what comes in between is shown, and not counted as shown.
     let hlc = tx.newest_work_entry(&place.reader.projects).await?;
+    let state = tx.work_state(pick).await?;
     tx.commit().await?;
     let now = app.clock.now();
     let project = place.name().to_owned();
@@ -318,12 +303,8 @@ pub async fn read(app: &App, caller: &Caller, query: &WorkQuery) -> Result<WorkA
         closed: query.include_closed,
         authors: true,
     };
-    let lines = render_lists(&state, which, Room::units(limits::WORK_READ_UNITS));
-    let text = match lines {
-        Some(lines) => lines.fill(now, Zone::UTC),
-        None if query.include_closed => format!("No work lists in {}.", one_line(&project)),
-        None => format!("No open work in {}.", one_line(&project)),
-    };
+    let room = Room::units(limits::WORK_READ_UNITS);
+    let text = render_read(&project, &state, which, room).fill(now, Zone::UTC);
     let lists = state.lists.iter().map(|list| WorkList::of(list, now));
     Ok(WorkAnswer {
         project,

@@ -85,10 +85,10 @@ async fn serve_all(store: Store, waiting: Arc<Mutex<Waiting>>) {
         if asked.is_empty() {
             return;
         }
-        let wanted: Vec<(TenantId, ProjectId)> = asked.keys().copied().collect();
+        let (wanted, waiting): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
         let told = store.context_revisions(&wanted).await.map_err(drop);
         let mut told = told.map(Vec::into_iter);
-        for senders in asked.into_values() {
+        for senders in waiting {
             let answer = match &mut told {
                 Ok(revisions) => revisions.next().ok_or(()),
                 Err(()) => Err(()),

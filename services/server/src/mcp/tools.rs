@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use cairn_domain::limits;
-use cairn_domain::search::input::{fields, flag, number, object};
 use cairn_wire::work_state::{WorkQuery, WorkWrite};
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
@@ -99,23 +98,7 @@ async fn work_state_write(
     arguments: Value,
     event_id: Option<Uuid>,
 ) -> Result<Answer, Failure> {
-    let texts = ["list", "action", "project"];
-    let arguments = object(arguments, &texts, &["fields", "leaseMinutes"])?;
-    let text = |name: &str| {
-        arguments
-            .get(name)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
-    let lease = arguments.get("leaseMinutes");
-    let write = WorkWrite {
-        list: text("list").unwrap_or_default(),
-        fields: fields("fields", arguments.get("fields"))?.unwrap_or_default(),
-        action: text("action"),
-        lease_minutes: number("leaseMinutes", lease, 1, limits::MAX_LEASE_MINUTES)?,
-        project: text("project"),
-        ..WorkWrite::default()
-    };
+    let write = WorkWrite::from_arguments(arguments)?;
     let written = work_state::write(app, caller, write, event_id).await?;
     Ok(Answer {
         data: Some(json!({
@@ -127,19 +110,7 @@ async fn work_state_write(
 }
 
 async fn work_state_read(app: &App, caller: &Caller, arguments: Value) -> Result<Answer, Failure> {
-    let arguments = object(arguments, &["list", "project"], &["includeClosed"])?;
-    let text = |name: &str| {
-        arguments
-            .get(name)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
-    let query = WorkQuery {
-        project: text("project"),
-        list: text("list"),
-        include_closed: flag("includeClosed", arguments.get("includeClosed"))?.unwrap_or(false),
-        snapshot: false,
-    };
+    let query = WorkQuery::from_arguments(arguments)?;
     let read = work_state::read(app, caller, &query).await?;
     Ok(Answer {
         data: Some(json!({"project": read.project, "hlc": read.hlc})),

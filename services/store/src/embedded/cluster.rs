@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::binaries::Programs;
 use super::process::{Owner, Runner};
 use super::{EmbeddedError, POLL};
-use crate::hex::hex;
+use cairn_domain::hex::hex;
 
 /// The longest path of a socket, without its final zero.
 const SOCKET_BYTES: usize = 107;

@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 
 use cairn_domain::hlc::Hlc;
 use cairn_domain::limits;
-use cairn_domain::work_state::{
-    Action, Ask, Claim, Holder, Item, Place, Verdict, WorkEntry, decide,
-};
+use cairn_domain::plain::one_line;
+use cairn_domain::work_state::{Claim, Holder, Item, Place, WorkEntry, decide};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use sqlx::FromRow;
 use uuid::Uuid;
 
+use super::EventBatch;
 use super::work_entries::Appended;
-use super::{EventBatch, LiveWriter};
 use crate::work_state::hlc;
 use crate::{StoreError, TenantTx};
 
@@ -22,6 +21,7 @@ use crate::{StoreError, TenantTx};
 type ItemAt = (i32, String, Vec<u8>);
 
 /// An item as the batch leaves it.
+#[derive(Clone)]
 struct Kept {
     item: Item,
     /// About the size of its keys as they are kept.
@@ -111,11 +111,14 @@ impl TenantTx {
                 .and_modify(|newest| *newest = place.max(*newest))
                 .or_insert(place);
             let at = item_at(entry);
-            let kept = merge(items.remove(&at), batch, entry, place)?;
-            if kept.bytes > limits::WORK_ITEM_BYTES {
+            let before = items.get(&at);
+            let kept = merge(before.cloned(), batch, entry, place)?;
+            let grows = before.is_none_or(|before| kept.bytes > before.bytes);
+            if grows && kept.bytes > limits::WORK_ITEM_BYTES {
                 overfull.push(entry.draft.event_id);
+            } else {
+                items.insert(at, kept);
             }
-            items.insert(at, kept);
         }
         if !overfull.is_empty() {
             return Err(StoreError::Overfull(overfull));
@@ -274,7 +277,12 @@ fn merge(
         claim: None,
     });
     if let Some(writer) = batch.live {
-        kept.claim = claim(kept.claim, writer, entry.own.action, batch.arrived_at)?;
+        let (held, now) = (kept.claim.take(), batch.arrived_at);
+        let decided = decide(held, writer.holder, entry.own.action, writer.is_admin, now);
+        kept.claim = decided.map_err(|claim| StoreError::Claimed {
+            task: one_line(entry.own.task.as_deref().unwrap_or_default()),
+            held: claim.held(),
+        })?;
     }
     kept.item.add(&entry_of_fold);
     kept.bytes = kept.item.stored_keys().len();
@@ -284,23 +292,4 @@ fn merge(
     // Nobody works on what is closed.
     kept.claim = kept.claim.filter(|_| !kept.item.is_closed());
     Ok(kept)
-}
-
-fn claim(
-    held: Option<Claim>,
-    writer: LiveWriter<'_>,
-    action: Option<Action>,
-    now: DateTime<Utc>,
-) -> Result<Option<Claim>, StoreError> {
-    let ask = match action {
-        Some(Action::Claim { minutes }) => Ask::Claim(minutes),
-        Some(Action::Release) => Ask::Release {
-            is_admin: writer.is_admin,
-        },
-        None => Ask::Write,
-    };
-    match decide(held, writer.holder, ask, now) {
-        Verdict::Claimed(claim) => Ok(claim),
-        Verdict::Lost(claim) => Err(StoreError::Claimed(claim.held())),
-    }
 }

@@ -49,6 +49,14 @@ impl PrivateRedis {
         format!("redis+unix://{}/redis.sock", self.folder.path().display())
     }
 
+    /// Keys that it holds.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        let client = redis::Client::open(self.url()).expect("an address");
+        let mut link = client.get_connection().expect("a connection");
+        redis::cmd("DBSIZE").query(&mut link).expect("a number")
+    }
+
     /// Stops it from answering without ending it.
     pub fn pause(&self) {
         self.signal(Signal::SIGSTOP);

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 /// Two digits a byte.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a string takes every write");
         text
