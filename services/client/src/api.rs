@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cairn_wire::context::{ContextAnswer, ContextQuery};
+use cairn_wire::events::SessionName;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder};
 use serde::Serialize;
@@ -73,10 +74,10 @@ impl Api {
         self
     }
 
-    /// The same calls in this session of a host.
+    /// The same calls in this session.
     #[must_use]
-    pub fn in_session(mut self, host: &str, session: &str) -> Self {
-        self.session = Some(percent_encode(&format!("{host}/{session}")));
+    pub fn in_session(mut self, session: &SessionName) -> Self {
+        self.session = Some(percent_encode(&session.to_header()));
         self
     }
 

@@ -1,7 +1,7 @@
 //! Copies of what the service said last, for a session that starts or an agent that asks while it
 //! is away. Each belongs to one project of one account; they can be lost without harm.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cairn_wire::domain::hlc::Hlc;
 use cairn_wire::domain::work_state::WorkState;
@@ -31,8 +31,6 @@ pub struct IndexCopy {
 pub struct WorkCopy {
     /// When.
     pub at: DateTime<Utc>,
-    /// The project's name.
-    pub project: String,
     /// The lists.
     pub work: WorkState,
 }
@@ -99,13 +97,13 @@ impl Copies {
     }
 }
 
-fn read<T: DeserializeOwned>(path: &PathBuf) -> Option<T> {
+fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let text = files::read_text(path, COPY_BYTES, Links::Refuse).ok()?;
     serde_json::from_str(&text).ok()
 }
 
 /// A copy that cannot be written is one that is missing later.
-fn write<T: Serialize>(path: &PathBuf, copy: &T) {
+fn write<T: Serialize>(path: &Path, copy: &T) {
     if let Ok(json) = serde_json::to_vec(copy) {
         drop(files::replace(path, &json));
     }

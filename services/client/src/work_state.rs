@@ -180,7 +180,6 @@ pub async fn refresh(api: &Api, copies: &Copies, project_key: &str) -> Result<()
     if let Some(work) = answer.snapshot {
         copies.keep_work(&WorkCopy {
             at: Utc::now(),
-            project: answer.project,
             work,
         });
     }

@@ -105,12 +105,11 @@ impl TenantTx {
                 on c.nth <= $10 and o.tenant_id = $1 and o.number = c.number
               order by c.at desc, c.number desc)
              union all
-             (select c.kind, c.number, c.at, a.name, null, c.title, 0, 0, s.started_at,
+             (select c.kind, c.number, c.at, '', null, c.title, 0, 0, s.started_at,
                 y.investigated, y.learned, y.completed, y.next_steps, y.notes, null, null, null
               from ",
             newest!("1", "$6", ""),
-            " join principals a on a.tenant_id = $1 and a.principal_id = c.author_id
-              join summaries y on y.tenant_id = $1 and y.number = c.number
+            " join summaries y on y.tenant_id = $1 and y.number = c.number
               left join sessions s on s.tenant_id = $1 and s.session_id = c.session_id
               order by c.at desc, c.number desc limit $6)
              union all
@@ -343,7 +342,6 @@ impl Columns {
                 next_steps: self.next_steps.unwrap_or_default(),
                 notes: self.notes.unwrap_or_default(),
             },
-            author: self.author,
         }
     }
 }

@@ -254,6 +254,25 @@ fn parse_time(pointer: &str, at: DateTime<Utc>) -> Result<DateTime<Utc>, Rejecti
 }
 
 impl SessionName {
+    /// The host of a session that no host names.
+    pub const NO_HOST: &str = "mcp";
+
+    /// Reads header `Cairn-Session`, decoded: `<host>/<id>`, or the id alone.
+    #[must_use]
+    pub fn from_header(text: &str) -> Self {
+        let (host, id) = text.split_once('/').unwrap_or((Self::NO_HOST, text));
+        Self {
+            host: host.trim().to_owned(),
+            id: id.trim().to_owned(),
+        }
+    }
+
+    /// What [`SessionName::from_header`] reads; a header carries it percent-encoded.
+    #[must_use]
+    pub fn to_header(&self) -> String {
+        [self.host.as_str(), &self.id].join("/")
+    }
+
     /// Checks the words of a session's name.
     ///
     /// # Errors

@@ -9,7 +9,6 @@ use cairn_wire::domain::event::Visibility;
 use cairn_wire::domain::hex::hex;
 use cairn_wire::domain::tool_use::Evidence;
 use cairn_wire::domain::{limits, wrapper_tags};
-use cairn_wire::events::SessionName;
 use chrono::Utc;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -56,10 +55,7 @@ pub fn item(hook: &Hook) -> Option<Item> {
         kind: kind.to_owned(),
         at: cairn_wire::time::text(Utc::now()),
         project: Some(hook.project.name.clone()),
-        session: Some(SessionName {
-            host: report.host.to_owned(),
-            id: report.session.clone(),
-        }),
+        session: Some(report.session_name()),
         after: None,
         agent_id: report.agent_id.clone(),
         agent_type: report.agent_type.clone(),

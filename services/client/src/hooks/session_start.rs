@@ -159,7 +159,7 @@ fn fetch(
     let project = project.ok_or(Failure::Slow(GIT_PATIENCE))?.name.key;
     let left = end.saturating_duration_since(Instant::now());
     let api = Api::new(service, Some(account), left)?.within(&project);
-    let api = api.in_session(hook.report.host, &hook.report.session);
+    let api = api.in_session(&hook.report.session_name());
     let query = ContextQuery {
         budget: Some(limit.units),
         tokens: (limit.tokens < usize::MAX).then_some(limit.tokens),

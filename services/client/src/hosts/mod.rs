@@ -10,6 +10,7 @@ mod gemini;
 mod vscode;
 
 use cairn_wire::domain::room::Room;
+use cairn_wire::events::SessionName;
 use serde_json::json;
 
 use fields::Fields;
@@ -127,6 +128,17 @@ pub struct Report {
     pub agent_type: Option<String>,
     /// What happened.
     pub event: Event,
+}
+
+impl Report {
+    /// The session, as the service knows it.
+    #[must_use]
+    pub fn session_name(&self) -> SessionName {
+        SessionName {
+            host: self.host.to_owned(),
+            id: self.session.clone(),
+        }
+    }
 }
 
 /// What happened, in the host's own texts.

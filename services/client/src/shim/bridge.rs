@@ -29,9 +29,6 @@ const DEADLINE: Duration = Duration::from_millis(9_500);
 /// The host whose variable names the session.
 const CLAUDE_CODE: &str = "claude-code";
 
-/// The host of a session that no host's variable names.
-const NO_HOST: &str = "mcp";
-
 /// How long git may take to name a repository that has no name yet.
 const GIT_PATIENCE: Duration = Duration::from_secs(8);
 
@@ -94,7 +91,7 @@ impl Bridge {
                 id,
             },
             None => SessionName {
-                host: NO_HOST.to_owned(),
+                host: SessionName::NO_HOST.to_owned(),
                 id: Uuid::now_v7().to_string(),
             },
         };
@@ -164,7 +161,7 @@ impl Bridge {
         if let Some(project) = self.project_for(message).await? {
             api = api.within(&project.name.key);
         }
-        api = api.in_session(&self.session.host, &self.session.id);
+        api = api.in_session(&self.session);
         let mut request = api.post("/mcp", message.bytes.clone());
         if message.method == "tools/call" {
             request = request.header("Idempotency-Key", event_id.to_string());

@@ -38,7 +38,6 @@ fn summary(number: i64, text: &str) -> ContextSummary {
             learned: text.to_owned(),
             ..SummaryDraft::default()
         },
-        author: "lin".to_owned(),
     }
 }
 

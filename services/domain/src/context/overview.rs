@@ -151,7 +151,6 @@ mod tests {
                     learned: "异步回调中的清理逻辑必须在 finally 块中执行".to_owned(),
                     ..SummaryDraft::default()
                 },
-                author: "lin".to_owned(),
             }],
             last_reply: None,
         };

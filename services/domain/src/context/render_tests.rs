@@ -36,7 +36,6 @@ fn summary(number: i64, at_text: &str, started: &str, request: &str) -> ContextS
             request: request.to_owned(),
             ..SummaryDraft::default()
         },
-        author: "lin".to_owned(),
     }
 }
 

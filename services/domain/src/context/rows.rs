@@ -56,8 +56,6 @@ pub struct ContextSummary {
     pub session_started_at: DateTime<Utc>,
     /// What it says.
     pub fields: SummaryDraft,
-    /// Its author's handle, or `key:<key id>`.
-    pub author: String,
 }
 
 /// All rows of one context, in any order.

@@ -32,16 +32,17 @@ fn fold<'a>(entries: impl IntoIterator<Item = &'a WorkEntry>) -> WorkState {
     state
 }
 
+/// An item as the tests compare it: its task, its keys with their values, its last writer.
+type Told = (Option<String>, String, String);
+/// An item while it is folded.
+type Folded = (Option<String>, Map<String, Value>, String);
+
 /// What the contract says: the entries in their order, each merged over what stood before; keys,
 /// tasks as they first appear.
-fn by_the_rule(entries: &[WorkEntry]) -> Vec<(String, Vec<(Option<String>, String, String)>)> {
+fn by_the_rule(entries: &[WorkEntry]) -> Vec<(String, Vec<Told>)> {
     let mut sorted: Vec<&WorkEntry> = entries.iter().collect();
     sorted.sort_by_key(|entry| entry.place);
-    let mut lists: Vec<(
-        String,
-        Place,
-        Vec<(Option<String>, Map<String, Value>, String)>,
-    )> = Vec::new();
+    let mut lists: Vec<(String, Place, Vec<Folded>)> = Vec::new();
     for entry in sorted {
         let at = lists.iter().position(|list| list.0 == entry.list);
         let at = at.unwrap_or_else(|| {
@@ -59,7 +60,7 @@ fn by_the_rule(entries: &[WorkEntry]) -> Vec<(String, Vec<(Option<String>, Strin
         items[item].2.clone_from(&entry.author);
     }
     lists.sort_by_key(|list| std::cmp::Reverse(list.1));
-    let shown = |(task, keys, author): (Option<String>, Map<String, Value>, String)| {
+    let shown = |(task, keys, author): Folded| {
         let keys = keys
             .into_iter()
             .filter(|(key, value)| key != "task" && !value.is_null());
@@ -81,7 +82,7 @@ fn by_the_rule(entries: &[WorkEntry]) -> Vec<(String, Vec<(Option<String>, Strin
 }
 
 /// The same of a folded state.
-fn told(state: &WorkState) -> Vec<(String, Vec<(Option<String>, String, String)>)> {
+fn told(state: &WorkState) -> Vec<(String, Vec<Told>)> {
     let item = |item: &Item| {
         let keys = item
             .keys

@@ -127,7 +127,7 @@ async fn kept(
         } else {
             NOBODY
         };
-        let rendered = rows(&mut tx, &Family::from(&*known), principal, ask, None).await?;
+        let rendered = rows(&mut tx, &known.family, principal, ask, None).await?;
         tx.commit().await?;
         Ok(rendered)
     };
@@ -152,7 +152,7 @@ async fn find(
 ) -> Result<Found, Failure> {
     let mut tx = app.store.tenant(caller.tenant, "context.place").await?;
     let place = place(&mut tx, caller, argument).await?;
-    let family = place.members();
+    let members = place.members();
     let Some(project) = place.project else {
         return place
             .unborn
@@ -160,12 +160,11 @@ async fn find(
             .ok_or_else(|| Rejection::ProjectRequired.into());
     };
     let (revision, is_own) = tx
-        .context_revision(project.id, &family, &place.reader)
+        .context_revision(project.id, &members, &place.reader)
         .await?;
     tx.commit().await?;
     let known = Arc::new(Known {
-        project,
-        family,
+        family: Family { project, members },
         revision,
         is_own,
     });

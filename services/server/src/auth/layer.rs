@@ -7,8 +7,9 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use cairn_domain::event::SessionKey;
 use cairn_domain::scope::{Scope, Scopes};
-use cairn_domain::{Rejection, bounds, limits};
+use cairn_domain::{Rejection, limits};
 use cairn_store::{Credential, Store, StoreError};
+use cairn_wire::events::SessionName;
 use cairn_wire::{Code, Problem};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -16,9 +17,6 @@ use super::Caller;
 use super::key::ApiKey;
 use crate::actions::Failure;
 use crate::app::App;
-
-/// The host of a session whose name does not tell.
-const NO_HOST: &str = "mcp";
 
 /// Verifies the request's credential and hands its [`Caller`] on with it.
 ///
@@ -149,16 +147,15 @@ fn decoded(headers: &HeaderMap, name: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// `<host>/<id>`; one without a host belongs to none that is known.
+/// The session that the header names.
 ///
 /// # Errors
 /// `invalid_field` for what no session can be named: taken for none, two sessions would be one.
 fn session(text: &str) -> Result<SessionKey, Rejection> {
-    let (host, id) = text.split_once('/').unwrap_or((NO_HOST, text));
-    let word = |text: &str, limit| bounds::word("", text.trim().to_owned(), limit);
-    let read = word(host, limits::WORD_BYTES).and_then(|host| {
-        let id = word(id, limits::HOST_ID_BYTES)?;
-        Ok(SessionKey { host, id })
-    });
-    read.map_err(|rejection| Rejection::invalid_field("", format!("Cairn-Session: {rejection}")))
+    let read = SessionName::from_header(text).parse();
+    read.map_err(|_| {
+        let (host, id) = (limits::WORD_BYTES, limits::HOST_ID_BYTES);
+        let allowed = format!("Cairn-Session: <host>/<id>, at most {host} and {id} bytes");
+        Rejection::invalid_field("", allowed)
+    })
 }

@@ -9,8 +9,8 @@ mod revisions;
 
 use std::sync::Arc;
 
-use cairn_domain::ids::{ProjectId, TenantId};
-use cairn_domain::project::{Family, Project, fold};
+use cairn_domain::ids::TenantId;
+use cairn_domain::project::{Family, fold};
 use cairn_domain::template::Template;
 use cairn_store::Store;
 use cairn_store::context::ContextRevision;
@@ -84,10 +84,8 @@ impl ContextKey {
 /// A project as a reader named it, at the revision at which it was found.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// The project.
-    pub project: Project,
-    /// It and what was merged into it.
-    pub family: Vec<ProjectId>,
+    /// The project, with what was merged into it.
+    pub family: Family,
     /// Where it stood.
     pub revision: ContextRevision,
     /// Whether the reader sees private records of their own.
@@ -138,15 +136,18 @@ impl Contexts {
         let Some(known) = self.places.get(&place_key(caller, text)).await else {
             return Ok(None);
         };
-        let now = self.revisions.ask(caller.tenant, known.project.id).await?;
+        let now = self
+            .revisions
+            .ask(caller.tenant, known.family.project.id)
+            .await?;
         Ok((now == Some(known.revision)).then_some(known))
     }
 
     /// Remembers a place that was named by key or id. A name may come to mean another project
     /// without a change of this one.
     pub async fn note(&self, caller: &Caller, text: &str, known: Arc<Known>) {
-        let is_id = text.trim().parse() == Ok::<Uuid, _>(known.project.id.uuid);
-        if is_id || fold(text) == fold(&known.project.key) {
+        let is_id = text.trim().parse() == Ok::<Uuid, _>(known.family.project.id.uuid);
+        if is_id || fold(text) == fold(&known.family.project.key) {
             self.places.insert(place_key(caller, text), known).await;
         }
     }
@@ -169,7 +170,7 @@ impl Contexts {
     {
         let key = ContextKey {
             tenant: caller.tenant,
-            project: known.project.id.key,
+            project: known.family.project.id.key,
             revision: known.revision,
             viewer: known.is_own.then_some(caller.principal.key),
             ask,
@@ -208,15 +209,6 @@ impl Contexts {
                 shared.save(tenant, &name, &value, now).await;
             }
         });
-    }
-}
-
-impl From<&Known> for Family {
-    fn from(known: &Known) -> Self {
-        Self {
-            project: known.project.clone(),
-            members: known.family.clone(),
-        }
     }
 }
 

@@ -13,9 +13,26 @@ use cairn_wire::reading::whole;
 use cairn_wire::{Code, Problem};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use crate::actions::Failure;
 use crate::auth::Caller;
+
+/// The header that makes a write repeatable.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The event id that a header gives a write, so that it can be sent again.
+///
+/// # Errors
+/// `invalid_field` for one that is no UUID: taken for none, the write would not be repeatable.
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<Uuid>, Rejection> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
+    let text = value.to_str().unwrap_or_default();
+    let key = text.trim().trim_matches('"').parse().map(Some);
+    key.map_err(|_| Rejection::invalid_field("", "Idempotency-Key: a UUID"))
+}
 
 /// Refuses a body that says of itself that it is too large.
 ///

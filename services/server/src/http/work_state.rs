@@ -5,20 +5,15 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use cairn_domain::Rejection;
 use cairn_wire::Problem;
 use cairn_wire::work_state::{
     HistoryAnswer, HistoryQuery, WorkAnswer, WorkQuery, WorkWrite, WorkWritten,
 };
-use uuid::Uuid;
 
-use super::extract::{ApiJson, ApiQuery};
+use super::extract::{ApiJson, ApiQuery, idempotency_key};
 use crate::actions::{Failure, work_state};
 use crate::app::App;
 use crate::auth::Caller;
-
-/// The header that makes a write repeatable.
-pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Appends an entry; with an action it claims or releases the task.
 #[utoipa::path(post, path = "/v1/work-state/entries", tag = "work-state",
@@ -60,17 +55,4 @@ pub async fn history(
     ApiQuery(query): ApiQuery<HistoryQuery>,
 ) -> Result<Json<HistoryAnswer>, Failure> {
     work_state::history(&app, &caller, &query).await.map(Json)
-}
-
-/// The event id that a header gives a write, so that it can be sent again.
-///
-/// # Errors
-/// `invalid_field` for one that is no UUID: taken for none, the write would not be repeatable.
-pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<Uuid>, Rejection> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
-        return Ok(None);
-    };
-    let text = value.to_str().unwrap_or_default();
-    let key = text.trim().trim_matches('"').parse().map(Some);
-    key.map_err(|_| Rejection::invalid_field("", "Idempotency-Key: a UUID"))
 }

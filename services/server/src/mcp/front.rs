@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 
 use super::answer::Refusal;
 use super::message::{Fault, VERSION, check};
+use crate::http::extract::IDEMPOTENCY_KEY;
 use crate::http::extract::{read_text, wrong_type};
 use crate::http::problem::respond;
-use crate::http::work_state::IDEMPOTENCY_KEY;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";

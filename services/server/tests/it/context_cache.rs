@@ -178,8 +178,7 @@ async fn place(app: &TestApp) -> (Verified, Known) {
         session: None,
     };
     let known = Known {
-        project: found.project,
-        family: found.members,
+        family: found,
         revision,
         is_own,
     };
