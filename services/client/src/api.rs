@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cairn_wire::context::{ContextAnswer, ContextQuery};
-use cairn_wire::events::SessionName;
+use cairn_wire::session::SessionName;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder};
 use serde::Serialize;

@@ -7,7 +7,7 @@ use cairn_wire::domain::hlc::{Arrival, Hlc};
 use cairn_wire::domain::room::{Room, Size};
 use cairn_wire::domain::work_state::{Lines, Place, WorkEntry, WorkState, render_read};
 use cairn_wire::domain::{Rejection, context::Zone, limits};
-use cairn_wire::events::SessionName;
+use cairn_wire::session::SessionName;
 use cairn_wire::time;
 use cairn_wire::work_state::{WorkAnswer, WorkQuery, WorkWrite};
 use chrono::{DateTime, Utc};

@@ -5,7 +5,7 @@
 
 use cairn_domain::Rejection;
 use cairn_domain::bounds::{self, Bound, Oversize};
-use cairn_domain::event::{EventBody, EventDraft, SessionKey, Visibility};
+use cairn_domain::event::{EventBody, EventDraft, Visibility};
 use cairn_domain::hlc::Hlc;
 use cairn_domain::limits;
 use cairn_domain::project::ProjectKey;
@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use crate::observations::{ObservationFields, SummaryFields};
 use crate::reading::{Reader, Unreadable};
+use crate::session::SessionName;
 
 /// A request: some events of one client.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -44,15 +45,6 @@ pub struct ProjectName {
     /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-}
-
-/// A session as the host names it.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SessionName {
-    /// The host, e.g. `claude-code`.
-    pub host: String,
-    /// The host's id of the session.
-    pub id: String,
 }
 
 /// One event.
@@ -251,38 +243,6 @@ fn parse_time(pointer: &str, at: DateTime<Utc>) -> Result<DateTime<Utc>, Rejecti
         return Err(Rejection::invalid_field(pointer, "not before 1970"));
     }
     Ok(at)
-}
-
-impl SessionName {
-    /// The host of a session that no host names.
-    pub const NO_HOST: &str = "mcp";
-
-    /// Reads header `Cairn-Session`, decoded: `<host>/<id>`, or the id alone.
-    #[must_use]
-    pub fn from_header(text: &str) -> Self {
-        let (host, id) = text.split_once('/').unwrap_or((Self::NO_HOST, text));
-        Self {
-            host: host.trim().to_owned(),
-            id: id.trim().to_owned(),
-        }
-    }
-
-    /// What [`SessionName::from_header`] reads; a header carries it percent-encoded.
-    #[must_use]
-    pub fn to_header(&self) -> String {
-        [self.host.as_str(), &self.id].join("/")
-    }
-
-    /// Checks the words of a session's name.
-    ///
-    /// # Errors
-    /// `invalid_field` naming the word and its limit.
-    pub fn parse(self) -> Result<SessionKey, Rejection> {
-        Ok(SessionKey {
-            host: bounds::word("/session/host", self.host, limits::WORD_BYTES)?,
-            id: bounds::word("/session/id", self.id, limits::HOST_ID_BYTES)?,
-        })
-    }
 }
 
 const fn needs_session(body: &EventBody) -> bool {

@@ -14,6 +14,7 @@ pub mod events;
 pub mod observations;
 pub mod reading;
 pub mod search;
+pub mod session;
 pub mod time;
 pub mod work_state;
 

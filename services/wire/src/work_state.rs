@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use crate::events::SessionName;
+use crate::session::SessionName;
 
 /// An entry to append, by `POST /v1/work-state/entries`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]

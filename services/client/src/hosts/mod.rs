@@ -10,7 +10,7 @@ mod gemini;
 mod vscode;
 
 use cairn_wire::domain::room::Room;
-use cairn_wire::events::SessionName;
+use cairn_wire::session::SessionName;
 use serde_json::json;
 
 use fields::Fields;

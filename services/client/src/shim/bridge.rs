@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use cairn_wire::events::SessionName;
+use cairn_wire::session::SessionName;
 use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, StatusCode};
 use uuid::Uuid;

@@ -1,7 +1,8 @@
 //! Record: one event as a line of the spool, and as an item of a request.
 
 use cairn_wire::domain::bounds::{self, Bound};
-use cairn_wire::events::{ProjectName, SessionName};
+use cairn_wire::events::ProjectName;
+use cairn_wire::session::SessionName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

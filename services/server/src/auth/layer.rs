@@ -9,7 +9,7 @@ use cairn_domain::event::SessionKey;
 use cairn_domain::scope::{Scope, Scopes};
 use cairn_domain::{Rejection, limits};
 use cairn_store::{Credential, Store, StoreError};
-use cairn_wire::events::SessionName;
+use cairn_wire::session::SessionName;
 use cairn_wire::{Code, Problem};
 use chrono::{DateTime, TimeDelta, Utc};
 
