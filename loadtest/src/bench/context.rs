@@ -167,7 +167,7 @@ fn beside_bare_route(
             ..operation.clone()
         });
     }
-    let listen = rig.free_address()?;
+    let listen = Rig::free_address()?;
     let mut command = Command::new(std::env::current_exe()?);
     clean_environment(&mut command, &files);
     command

@@ -152,7 +152,7 @@ impl Rig {
     ///
     /// # Errors
     /// If there is none.
-    pub fn free_address(&self) -> anyhow::Result<String> {
+    pub fn free_address() -> anyhow::Result<String> {
         Ok(format!("127.0.0.1:{}", free_port()?))
     }
 

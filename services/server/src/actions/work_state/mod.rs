@@ -1,0 +1,7 @@
+//! Work state: writing to lists, claiming their tasks, reading what is open (contract 5).
+
+mod read;
+mod write;
+
+pub use read::{history, read};
+pub use write::write;
