@@ -1,10 +1,9 @@
 //! The scope of a continuation: who may use it, and over which projects (contract 7.4).
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use crate::hex::hex;
 use crate::limits;
 
 /// The projects that a header or a credential confines a caller to.
@@ -34,12 +33,7 @@ fn set(projects: &ScopeProjects) -> String {
     if names.len() <= limits::SCOPE_PROJECTS {
         return list;
     }
-    Sha256::digest(list.as_bytes())
-        .iter()
-        .fold("h:".to_owned(), |mut hashed, byte| {
-            write!(hashed, "{byte:02x}").expect("a String takes all");
-            hashed
-        })
+    format!("h:{}", hex(&Sha256::digest(list.as_bytes())))
 }
 
 #[cfg(test)]

@@ -130,6 +130,9 @@ impl TenantTx {
         let mut machines: Vec<&str> = named.filter(|machine| !machine.is_empty()).collect();
         machines.sort_unstable();
         machines.dedup();
+        if machines.is_empty() {
+            return Ok(HashMap::new());
+        }
         let rows: Vec<(String, i64, i64)> = sqlx::query_as(
             "select m.machine, w.hlc_ms, w.hlc_counter from unnest($3::text[]) m (machine)
              cross join lateral (
