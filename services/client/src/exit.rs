@@ -4,6 +4,9 @@
 
 use crate::problem::Problem;
 
+/// What stands before why there was no answer.
+pub const UNREACHABLE: &str = "the service cannot be reached: ";
+
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -14,7 +17,7 @@ pub enum Failure {
     #[error("{0}; sign in with: cairn login --key")]
     NotSignedIn(String),
     /// No answer in time.
-    #[error("the service cannot be reached: {0}")]
+    #[error("{UNREACHABLE}{0}")]
     Unreachable(String),
     /// The service answered, and could not do its work.
     #[error("the service failed: {0}")]

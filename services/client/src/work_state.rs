@@ -1,7 +1,7 @@
 //! Work state while the service is away: entries wait in the spool like all records, and are
 //! shown merged into the last copy of the lists.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cairn_wire::domain::hlc::{Arrival, Hlc};
 use cairn_wire::domain::room::{Room, Size};
@@ -24,6 +24,15 @@ use crate::spool::{Addressee, Item, Record, Spool};
 
 /// The kind of an entry on the wire.
 const KIND: &str = "work_entry";
+
+/// How long the spool is looked through for entries while the service is there.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Whether entries wait that a service which answers does not know yet.
+#[must_use]
+pub fn is_waiting(spool: &Spool) -> bool {
+    !spool.is_empty() && !spool.waiting_of(KIND, Instant::now() + GLANCE).is_empty()
+}
 
 /// An entry that is to wait in the spool; it makes and moves no claim.
 ///

@@ -13,7 +13,7 @@ use crate::account::{self, Tenants};
 use crate::api::{self, Api};
 use crate::config::{Dirs, Settings};
 use crate::copies::Copies;
-use crate::exit::Failure;
+use crate::exit::{Failure, UNREACHABLE};
 use crate::files::Lock;
 use crate::hooks;
 use crate::spool::{Addressee, Flush, Naming, Outcome, Pace, Spool, Stop, Trouble};
@@ -27,6 +27,9 @@ const GIT_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long the service may take to say whose a key is.
 const ME_TIME: Duration = Duration::from_secs(5);
+
+/// How long somebody waits for what is sent before they read.
+const MOMENT: Duration = Duration::from_millis(1_500);
 
 /// How long the service may take to tell the lists of a project.
 const REFRESH_TIME: Duration = Duration::from_secs(5);
@@ -77,11 +80,29 @@ pub fn in_background() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Sends what waits before somebody reads from a service that has just answered; what takes
+/// longer than a moment goes on in the background.
+pub fn in_a_moment(dirs: &Dirs, settings: &Settings) {
+    let spool = Spool::of(dirs, settings);
+    if let Ok(Some(lock)) = spool.lock_flush() {
+        // One that is given up is like one that is killed: what it did not see answered stays.
+        drop(api::block_on(async {
+            let all = flush_all(dirs, settings, &spool, lock, true);
+            Ok(tokio::time::timeout(MOMENT, all).await)
+        }));
+    }
+    hooks::start_flusher(&spool, dirs);
+}
+
 fn failure(stop: Stop) -> Failure {
     match stop.trouble {
         Trouble::SignIn => Failure::NotSignedIn(stop.why),
         Trouble::Fault => Failure::Fault(stop.why),
-        Trouble::Busy | Trouble::Away => Failure::Unreachable(stop.why),
+        Trouble::Busy | Trouble::Away => {
+            // What was noted is already said in full.
+            let why = stop.why.trim_start_matches(UNREACHABLE);
+            Failure::Unreachable(why.to_owned())
+        }
     }
 }
 

@@ -1,10 +1,16 @@
 //! The state of this machine: what waits, what was set aside, and why.
 
+use std::time::Duration;
+
 use super::{Client, say};
 use crate::account::Tenants;
+use crate::api;
 use crate::cli;
 use crate::exit::Failure;
 use crate::spool::{Addressee, Pace, Record, Spool};
+
+/// How long the service may take to show that it is there.
+const PROBE_TIME: Duration = Duration::from_secs(3);
 
 /// Characters of a reason in a list.
 const REASON_CHARS: usize = 160;
@@ -32,7 +38,15 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
     let aside = spool.aside().count().map_err(unreadable)?;
     let held = spool.held();
     let counted = spool.counted();
-    let healthy = aside + held == 0 && counted == 0 && pace.error.is_none() && account.is_some();
+    let now = match account.is_some() && !short {
+        true => reach(client).err(),
+        false => None,
+    };
+    let healthy = aside + held == 0
+        && counted == 0
+        && pace.error.is_none()
+        && now.is_none()
+        && account.is_some();
     let state = if healthy { "ok" } else { "attention" };
     if short {
         say(&format!(
@@ -85,8 +99,18 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
     if let Some(error) = &pace.error {
         lines.push(format!("Last error: {error}"));
     }
+    if let Some(failure) = now {
+        lines.push(format!("Now:       {failure}"));
+    }
     say(&lines.join("\n"));
     Ok(())
+}
+
+/// Whether the service answers this account just now.
+fn reach(client: &Client) -> Result<(), Failure> {
+    let api = client.api()?;
+    let question = api.get("/v1/me").timeout(PROBE_TIME);
+    api::block_on(api.json::<serde_json::Value>(question)).map(drop)
 }
 
 /// Lists, retries or drops set-aside records.

@@ -9,13 +9,17 @@ use cairn_wire::work_state::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Client, say};
+use super::{Client, flush, say};
 use crate::api::{self, Api, query_string};
 use crate::cli::{Work, WorkCommand, WorkEntry};
 use crate::copies::Copies;
 use crate::exit::Failure;
+use crate::hooks;
 use crate::spool::{Record, Spool};
-use crate::work_state::{Offline, entry};
+use crate::work_state::{Offline, entry, is_waiting, refresh};
+
+/// How long a person waits for the copy that is kept.
+const COPY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a person waits for what is looked up in the spool.
 const OFFLINE_PATIENCE: Duration = Duration::from_secs(5);
@@ -65,10 +69,19 @@ fn read(
         snapshot: false,
     };
     let api = client.api()?;
-    let request = api.get(&format!("/v1/work-state?{}", query_string(&query)));
-    match api::block_on(api.json::<WorkAnswer>(request)) {
-        Ok(answer) => {
+    let ask = || {
+        let request = api.get(&format!("/v1/work-state?{}", query_string(&query)));
+        api::block_on(api.json::<WorkAnswer>(request))
+    };
+    match ask() {
+        Ok(mut answer) => {
+            // The service is back: what was written without it is read with the rest.
+            if is_waiting(&Spool::of(&client.dirs, &client.settings)) {
+                flush::in_a_moment(&client.dirs, &client.settings);
+                answer = ask().unwrap_or(answer);
+            }
             say(&answer.text);
+            keep_copy(client, &api);
             Ok(())
         }
         // Better than nothing, and marked as what it is.
@@ -117,11 +130,29 @@ fn write(
     match api::block_on(send(&api, &write)) {
         Ok(written) => {
             say(&written.text);
+            hooks::start_flusher(&Spool::of(&client.dirs, &client.settings), &client.dirs);
+            keep_copy(client, &api);
             Ok(())
         }
         Err(Failure::Unreachable(_)) if action.is_none() => spool(client, &write),
         Err(failure) => Err(failure),
     }
+}
+
+/// Keeps the lists for the time without the service; nobody waits long for it.
+fn keep_copy(client: &Client, api: &Api) {
+    let (Ok(service), Ok(project)) = (client.settings.service(), client.named_project()) else {
+        return;
+    };
+    let Some(account) = client.account(service) else {
+        return;
+    };
+    let key = &project.name.key;
+    let copies = Copies::of(&client.dirs, service, &account, key);
+    drop(api::block_on(async {
+        let kept = tokio::time::timeout(COPY_PATIENCE, refresh(api, &copies, key)).await;
+        Ok(kept)
+    }));
 }
 
 async fn send(api: &Api, write: &WorkWrite) -> Result<WorkWritten, Failure> {

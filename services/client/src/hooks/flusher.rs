@@ -1,4 +1,4 @@
-//! The flusher that a hook leaves behind: a process of its own session, so that the host can end
+//! The flusher that a hook or a call leaves behind: a process of its own session, so that the host can end
 //! without ending it.
 
 use std::io;

@@ -8,7 +8,7 @@ mod direct;
 mod flusher;
 mod session_start;
 
-pub use flusher::detach;
+pub use flusher::{detach, start as start_flusher};
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

@@ -115,13 +115,12 @@ fn offline(
         limit,
         reserve: reserve(notices, limit),
     };
-    let block = render_block(&lists.work, budget.work_state());
-    let mut text = block.fill(Utc::now(), Zone::UTC);
-    if let Some(index) = index {
-        let mark = format!("Offline copy of {}:", cairn_wire::time::text(index.at));
-        text = format!("{text}\n\n{mark}\n{}", index.text);
-    }
-    text
+    let mark = |at| format!("Offline copy of {}:\n", cairn_wire::time::text(at));
+    let head = lists.at.map(mark).unwrap_or_default();
+    let room = budget.work_state().less(Size::of(&head));
+    let block = render_block(&lists.work, room).fill(Utc::now(), Zone::UTC);
+    let index = index.map(|index| format!("{BETWEEN}{}{}", mark(index.at), index.text));
+    head + &block + &index.unwrap_or_default()
 }
 
 fn spool_notice(hook: &Hook) -> Option<String> {

@@ -40,7 +40,7 @@ const NO_PROJECT: &str =
 const SIGN_IN: &str = "unauthenticated - sign in with: cairn login";
 
 /// Why there is no answer of the service.
-enum Unanswered {
+pub(super) enum Unanswered {
     /// It cannot be reached, and why.
     Away(String),
     /// It refused, or was not asked: what a model reads.
@@ -117,6 +117,7 @@ impl Bridge {
         let event_id = Uuid::now_v7();
         match self.send(message, event_id).await {
             Ok(answer) => {
+                let answer = work_state::with_waiting(self, message, answer).await;
                 work_state::note(self, message, answer.as_deref());
                 if message.method == "initialize" {
                     let version = answer.as_deref().and_then(answer::negotiated);
@@ -151,7 +152,11 @@ impl Bridge {
     }
 
     /// The service's answer.
-    async fn send(&self, message: &Message, event_id: Uuid) -> Result<Option<String>, Unanswered> {
+    pub(super) async fn send(
+        &self,
+        message: &Message,
+        event_id: Uuid,
+    ) -> Result<Option<String>, Unanswered> {
         let service = self.settings.url.as_deref().zip(self.api.as_ref());
         let away = |why: String| Unanswered::Away(why);
         let (service, api) = service.ok_or_else(|| away("no service is set".to_owned()))?;

@@ -14,14 +14,18 @@ use uuid::Uuid;
 use super::answer;
 use super::bridge::Bridge;
 use super::message::Message;
-use crate::commands::EXCLUDED;
+use crate::commands::{EXCLUDED, flush};
 use crate::copies::Copies;
+use crate::hooks::start_flusher;
 use crate::project::Project;
 use crate::spool::{Record, Spool};
-use crate::work_state::{Offline, entry, refresh};
+use crate::work_state::{Offline, entry, is_waiting, refresh};
 
 const WRITE: &str = "work_state_write";
 const READ: &str = "work_state_read";
+
+/// How long a read may take to be answered once more.
+const AGAIN: Duration = Duration::from_secs(3);
 
 /// How long the spool is looked through for a call: the service may have taken most of its time.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -29,6 +33,33 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Why a call is not sent at all: an excluded folder sends nothing.
 pub fn refuse(bridge: &Bridge, message: &Message) -> Option<&'static str> {
     (tool(message)? == WRITE && bridge.is_excluded).then_some(EXCLUDED)
+}
+
+/// The answer once more, if entries of this machine waited for the service, which is back: a read
+/// shows them with the rest. All else that waits is sent behind it.
+pub async fn with_waiting(
+    bridge: &Bridge,
+    message: &Message,
+    answer: Option<String>,
+) -> Option<String> {
+    if message.method != "tools/call" {
+        return answer;
+    }
+    let spool = Spool::of(&bridge.dirs, &bridge.settings);
+    if tool(message) != Some(READ) || !is_waiting(&spool) {
+        start_flusher(&spool, &bridge.dirs);
+        return answer;
+    }
+    let (dirs, settings) = (bridge.dirs.clone(), bridge.settings.clone());
+    let again = async {
+        let flush = move || flush::in_a_moment(&dirs, &settings);
+        drop(tokio::task::spawn_blocking(flush).await);
+        bridge.send(message, Uuid::now_v7()).await.ok().flatten()
+    };
+    match tokio::time::timeout(AGAIN, again).await {
+        Ok(Some(again)) => Some(again),
+        Ok(None) | Err(_) => answer,
+    }
 }
 
 /// Notes the moment that an answer names, and has the lists fetched for the time without the

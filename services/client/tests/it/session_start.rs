@@ -280,7 +280,8 @@ fn without_the_service_the_last_copy_is_shown_with_what_waits_merged_in() {
     );
     let context = context_of(&start(&machine, "startup"));
     assert!(
-        context.starts_with("<cairn-context>\n# Work state: what is open in this project\n"),
+        context.starts_with("<cairn-context>\nOffline copy of 2")
+            && context.contains("Z:\n# Work state: what is open in this project\n"),
         "{context}"
     );
     assert!(
@@ -296,6 +297,12 @@ fn without_the_service_the_last_copy_is_shown_with_what_waits_merged_in() {
     assert!(
         copy.contains("Z:\n# [app] recent context\n\nNotice: the memory service cannot be reached"),
         "{copy}"
+    );
+    // What the notice points to says the same.
+    let status = machine.status();
+    assert!(
+        status.contains("attention") && status.contains("cannot be reached"),
+        "{status}"
     );
     assert!(context.encode_utf16().count() <= 10_000);
     // Reading by hand shows the same, marked as a copy.

@@ -390,6 +390,57 @@ fn an_excluded_folder_sends_and_keeps_no_entry() {
     assert!(machine.spooled().is_empty());
 }
 
+/// A list's entry that waits in the spool of a machine.
+fn waiting_entry() -> String {
+    let record = serde_json::json!({"v": 1, "event_id": "0198f000-0000-7000-8000-000000000001",
+        "kind": "work_entry", "at": "2026-10-10T08:45:00.120Z",
+        "project": {"key": "name:app", "name": "app"},
+        "body": {"list": "plan", "fields": {"n": 1}}});
+    format!("{record}\n")
+}
+
+#[test]
+fn a_read_sends_what_waited_first_once_the_service_is_back() {
+    let double = Double::start();
+    let shim = Machine::new(&double.url);
+    shim.spool_bytes(waiting_entry().as_bytes());
+    let mut conversation = Shim::start(&shim);
+    call(&mut conversation, "work_state_read", serde_json::json!({}));
+    // Asked once more after the entry had gone.
+    assert_eq!(double.stored().len(), 1);
+    assert_eq!(double.count("/mcp"), 2);
+    call(&mut conversation, "work_state_read", serde_json::json!({}));
+    assert_eq!(double.count("/mcp"), 3);
+    conversation.end();
+
+    let double = Double::start();
+    let command = Machine::new(&double.url);
+    command.spool_bytes(waiting_entry().as_bytes());
+    let output = command.run(&["work"], b"");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(double.stored().len(), 1);
+    let asked = |line: &(String, _, _)| {
+        line.0.contains("/v1/work-state") && !line.0.contains("snapshot=true")
+    };
+    let inner = double.inner.lock().expect("whole");
+    assert_eq!(inner.requests.iter().filter(|line| asked(line)).count(), 2);
+    drop(inner);
+    assert!(command.holds("\"lists\":[]"), "a copy is kept");
+}
+
+#[test]
+fn any_call_has_what_waits_sent_behind_it() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    machine.spool_bytes(crate::support::line("0198f000-0000-7000-8000-000000000002").as_bytes());
+    let mut shim = Shim::start(&machine);
+    call(&mut shim, "mem_search", serde_json::json!({"query": "x"}));
+    machine.wait_until_sent();
+    shim.end();
+    machine.wait_for_flushers();
+    assert_eq!(double.stored().len(), 1);
+}
+
 #[test]
 fn what_an_answer_showed_goes_with_the_next_entry_that_waits() {
     let double = Double::start();

@@ -81,6 +81,19 @@ async fn c067_twenty_tasks_in_a_loop_are_there_in_order() {
 }
 
 #[tokio::test]
+async fn nobody_holds_what_is_closed_and_whoever_tries_is_told() {
+    let app = TestApp::start().await;
+    let owner = app.owner().await;
+    let done = json!({"list": "auth", "fields": {"task": "docs", "status": "done"}});
+    told(&owner, "work_state_write", done).await;
+    let claim = json!({"list": "auth", "fields": {"task": "docs"}, "action": "claim"});
+    assert_eq!(
+        told(&owner, "work_state_write", claim).await,
+        "Stored in \"auth\" (alpha-app).\ndocs is closed, so nobody holds it.\n\nNothing open in it."
+    );
+}
+
+#[tokio::test]
 async fn one_session_claims_a_task_and_another_is_told_who_and_until_when() {
     let app = TestApp::start().await;
     let one = app.owner().await.in_session("claude-code/s-1");

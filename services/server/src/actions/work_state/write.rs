@@ -7,7 +7,7 @@ use cairn_domain::plain::one_line;
 use cairn_domain::project::{ProjectKey, ProjectSet};
 use cairn_domain::room::Room;
 use cairn_domain::scope::Scope;
-use cairn_domain::work_state::{Holder, WorkEntryDraft, WorkState, render_written};
+use cairn_domain::work_state::{Action, Holder, WorkEntryDraft, WorkState, render_written};
 use cairn_domain::{Rejection, context::Zone, limits};
 use cairn_store::events::{EventBatch, EventOutcome, LiveWriter, PreparedEvent};
 use cairn_store::work_state::{StoredEntry, WorkPick};
@@ -249,8 +249,8 @@ impl Appended {
         let tasks = state.lists.iter().flat_map(|list| &list.tasks);
         written.open = tasks.map(|task| WorkTask::of(task, now)).collect();
         written.hlc = newest.max(Some(stored.hlc)).map(|hlc| hlc.to_string());
-        let own = made.entry.task.as_ref().filter(|_| !self.event_id_reused);
-        let own = own.and_then(|own| written.open.iter().find(|task| task.task == *own));
+        let task = made.entry.task.as_ref().filter(|_| !self.event_id_reused);
+        let own = task.and_then(|own| written.open.iter().find(|task| task.task == *own));
         if let Some((own, holder, until)) = own.and_then(|own| {
             let (holder, until) = own.holder.clone().zip(own.until)?;
             Some((own, holder, until))
@@ -264,6 +264,9 @@ impl Appended {
                 head.push_str(&format!("\n{told}"));
             }
             (written.holder, written.until) = (Some(holder), Some(until));
+        } else if let (Some(task), Some(Action::Claim { .. })) = (task, made.entry.action) {
+            let task = one_line(task);
+            head.push_str(&format!("\n{task} is closed, so nobody holds it."));
         }
         let room = Room::units(limits::WORK_ANSWER_UNITS);
         written.text = render_written(&head, &state, room).fill(now, Zone::UTC);
