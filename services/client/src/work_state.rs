@@ -26,7 +26,7 @@ use crate::spool::{Addressee, Item, Record, Spool};
 const KIND: &str = "work_entry";
 
 /// How long the spool is looked through for entries while the service is there.
-const GLANCE: Duration = Duration::from_millis(50);
+const GLANCE: Duration = Duration::from_millis(500);
 
 /// Whether entries wait that a service which answers does not know yet.
 #[must_use]

@@ -29,7 +29,7 @@ const GIT_PATIENCE: Duration = Duration::from_secs(20);
 const ME_TIME: Duration = Duration::from_secs(5);
 
 /// How long somebody waits for what is sent before they read.
-const MOMENT: Duration = Duration::from_millis(1_500);
+const MOMENT: Duration = Duration::from_secs(3);
 
 /// How long the service may take to tell the lists of a project.
 const REFRESH_TIME: Duration = Duration::from_secs(5);

@@ -19,7 +19,7 @@ use crate::spool::{Record, Spool};
 use crate::work_state::{Offline, entry, is_waiting, refresh};
 
 /// How long a person waits for the copy that is kept.
-const COPY_PATIENCE: Duration = Duration::from_secs(1);
+const COPY_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a person waits for what is looked up in the spool.
 const OFFLINE_PATIENCE: Duration = Duration::from_secs(5);

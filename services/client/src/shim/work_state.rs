@@ -25,7 +25,7 @@ const WRITE: &str = "work_state_write";
 const READ: &str = "work_state_read";
 
 /// How long a read may take to be answered once more.
-const AGAIN: Duration = Duration::from_secs(3);
+const AGAIN: Duration = Duration::from_secs(4);
 
 /// How long the spool is looked through for a call: the service may have taken most of its time.
 const PATIENCE: Duration = Duration::from_millis(300);

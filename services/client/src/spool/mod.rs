@@ -44,6 +44,9 @@ const SPOOL_FILE: u64 = 1024 * 1024 * 1024;
 /// Bytes that are read at a time where lines are looked through.
 const READ_BYTES: usize = 256 * 1024;
 
+/// Bytes that are looked through whatever the time: a few milliseconds' worth.
+const FREE_BYTES: usize = 1024 * 1024;
+
 /// What an output keeps when the spool is full.
 const FULL_OUTPUT_BYTES: usize = 1_024;
 
@@ -232,31 +235,31 @@ impl Spool {
         Ok(records)
     }
 
-    /// Records of one kind that wait, for somebody who must not wait long: those that are found
-    /// until `end`, however much else there is.
+    /// Records of one kind that wait, for somebody who must not wait long: however much else there
+    /// is, what is not found until `end` is left out. The first megabyte is always read.
     #[must_use]
     pub fn waiting_of(&self, kind: &str, end: Instant) -> Vec<Record> {
         let mut paths = self.segments().unwrap_or_default();
         paths.push(self.dir.join("open.ndjson"));
         let mark = format!("\"kind\":\"{kind}\"");
         let mut records = Vec::new();
+        let (mut line, mut read) = (Vec::new(), 0);
         for path in paths {
             let Ok(file) = files::open_regular(&path, files::Links::Refuse) else {
                 continue;
             };
             let mut lines = BufReader::with_capacity(READ_BYTES, file);
-            let mut line = Vec::new();
-            while Instant::now() < end
-                && (&mut lines)
-                    .take(record::LINE_BYTES as u64 + 1)
-                    .read_until(b'\n', &mut line)
-                    .is_ok_and(|bytes| bytes > 0)
-            {
+            while read < FREE_BYTES || Instant::now() < end {
+                line.clear();
+                let mut next = (&mut lines).take(record::LINE_BYTES as u64 + 1);
+                match next.read_until(b'\n', &mut line) {
+                    Ok(0) | Err(_) => break,
+                    Ok(bytes) => read += bytes,
+                }
                 // Most lines hold something else, and looking is cheaper than reading.
                 let is_one = std::str::from_utf8(&line).is_ok_and(|line| line.contains(&mark));
                 let record = is_one.then(|| Record::parse(line.trim_ascii()));
                 records.extend(record.and_then(Result::ok));
-                line.clear();
             }
         }
         records.retain(|record: &Record| record.item.kind == kind);
