@@ -10,8 +10,8 @@ use crate::spool::Spool;
 
 /// Starts a flusher unless one is at work. A start that fails is made up for by the next hook.
 pub fn start(spool: &Spool, dirs: &Dirs) {
-    let free = matches!(spool.lock_flush(), Ok(Some(_)));
-    if free && !spool.is_empty() {
+    // Most calls find nothing waiting, and leave the lock to those who need it.
+    if !spool.is_empty() && matches!(spool.lock_flush(), Ok(Some(_))) {
         // A process group of its own at once; its own session follows in `detach`.
         drop(flush(dirs).and_then(|mut flush| flush.process_group(0).spawn()));
     }

@@ -7,7 +7,7 @@ use cairn_store::{Store, StoreOptions};
 use serde_json::json;
 
 use crate::support::frozen::Relay;
-use crate::support::{RING, TestApp, item, redis_continuations};
+use crate::support::{RING, TestApp, hold_counters, item, redis_continuations};
 
 #[tokio::test]
 async fn c041_without_redis_all_but_guided_search_goes_on() {
@@ -70,11 +70,7 @@ async fn a_postgres_that_says_nothing_holds_a_request_for_ten_seconds_only() {
     let caller = app.owner().await;
     assert_eq!(caller.get("/v1/me").await.status, 200);
     let mut admin = app.db.admin().await;
-    let mut blocker = sqlx::Connection::begin(&mut admin).await.expect("begin");
-    sqlx::query("select * from tenant_counters for update")
-        .fetch_all(&mut *blocker)
-        .await
-        .expect("locked");
+    let blocker = hold_counters(&mut admin).await;
     let started = std::time::Instant::now();
     let events = caller.events(vec![item("observation", json!({"title": "lost"}))]);
     let freeze = async {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::{PROJECT, TestApp, item};
+use crate::support::{PROJECT, TestApp, hold_counters, item};
 
 fn statuses(answer: &Value) -> Vec<&str> {
     let items = answer["items"].as_array().expect("items");
@@ -356,11 +356,7 @@ async fn a_batch_that_is_sent_twice_at_once_is_stored_for_one_and_known_to_the_o
     let batch = caller.batch(vec![item("observation", json!({"title": "once"}))]);
     // Another transaction holds the tenant's counter, so that both have begun before either ends.
     let mut admin = app.db.admin().await;
-    let mut blocker = sqlx::Connection::begin(&mut admin).await.expect("begin");
-    sqlx::query("select * from tenant_counters for update")
-        .fetch_all(&mut *blocker)
-        .await
-        .expect("locked");
+    let blocker = hold_counters(&mut admin).await;
     let senders: Vec<_> = (0..2)
         .map(|_| {
             let (caller, batch) = (caller.clone(), batch.clone());

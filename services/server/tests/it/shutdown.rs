@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::frozen::Relay;
 use crate::support::process::Replica;
-use crate::support::{Caller, PROJECT, TestApp, item, new_owner_key};
+use crate::support::{Caller, PROJECT, TestApp, hold_counters, item, new_owner_key};
 
 /// What replicas of tests are given to end in.
 const DRAIN: Duration = Duration::from_secs(4);
@@ -21,11 +21,7 @@ async fn a_request_in_flight_is_answered_before_the_end() {
     let caller = app.owner().await;
     // Another transaction holds the tenant's counter, so the batch waits inside the service.
     let mut admin = app.db.admin().await;
-    let mut blocker = sqlx::Connection::begin(&mut admin).await.expect("begin");
-    sqlx::query("select * from tenant_counters for update")
-        .fetch_all(&mut *blocker)
-        .await
-        .expect("locked");
+    let blocker = hold_counters(&mut admin).await;
     let batch = caller.batch(vec![item("observation", json!({"title": "in flight"}))]);
     let request = caller
         .request(reqwest::Method::POST, "/v1/events")
@@ -117,11 +113,7 @@ async fn a_request_that_outlives_the_deadline_keeps_nobody_waiting() {
     let stopped = stop.clone().cancelled_owned();
     let server = tokio::spawn(serve(Arc::clone(&app.app), listener, drain, stopped));
     let mut admin = app.db.admin().await;
-    let mut blocker = sqlx::Connection::begin(&mut admin).await.expect("begin");
-    sqlx::query("select * from tenant_counters for update")
-        .fetch_all(&mut *blocker)
-        .await
-        .expect("locked");
+    let _blocker = hold_counters(&mut admin).await;
     let batch = caller.batch(vec![item("observation", json!({"title": "too late"}))]);
     let request = caller.request(reqwest::Method::POST, "/v1/events");
     let waiting = tokio::spawn(request.json(&batch).send());

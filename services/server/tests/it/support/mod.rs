@@ -20,6 +20,7 @@ use cairn_store::credentials::{KeyOwner, NewCredential};
 use cairn_store::cursor_keys::KeyRing;
 use cairn_store::test_util::{TestDb, Twin, shared_redis_url};
 use chrono::{TimeDelta, Utc};
+use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -203,6 +204,16 @@ pub fn redis_continuations() -> Continuations {
 pub fn context_cache(url: &str) -> ContextCache {
     let prefix = format!("test:{}:", Uuid::new_v4());
     ContextCache::connect_with_prefix(url, &prefix).expect("an address")
+}
+
+/// Holds the counters of all tenants until it ends: a batch waits for them inside the service.
+pub async fn hold_counters(admin: &mut PgConnection) -> Transaction<'_, Postgres> {
+    let mut blocker = admin.begin().await.expect("begin");
+    sqlx::query("select * from tenant_counters for update")
+        .fetch_all(&mut *blocker)
+        .await
+        .expect("locked");
+    blocker
 }
 
 /// Every scope there is; the role still limits it.
