@@ -21,6 +21,26 @@ fn lexemes(literal: &str) -> HashSet<String> {
     found
 }
 
+/// Terms and their places, as the literal has them.
+pub(super) fn entries(literal: &str) -> Vec<(String, Vec<(u16, u8)>)> {
+    let mut text = literal.chars().peekable();
+    let mut found = Vec::new();
+    while text.peek().is_some() {
+        let term = lexeme(&mut text);
+        let mut places = Vec::new();
+        while text.next_if(|c| matches!(c, ':' | ',')).is_some() {
+            let mut place = String::new();
+            place.extend(std::iter::from_fn(|| text.next_if(char::is_ascii_digit)));
+            let letter = text.next().expect("a place has its letter");
+            let letter = u8::try_from(letter).expect("a letter");
+            places.push((place.parse().expect("a place"), letter));
+        }
+        text.next_if_eq(&' ');
+        found.push((term, places));
+    }
+    found
+}
+
 fn lexeme(text: &mut Text) -> String {
     assert_eq!(text.next(), Some('\''), "a lexeme opens");
     let mut out = String::new();

@@ -1,20 +1,28 @@
 //! The one analyser of search text: for indexing, querying and ranking, so that the three can
 //! never disagree about what a term is.
 //!
-//! [`vector`] is what a record's row keeps; [`terms`] is what a query asks for. Looking terms up
-//! and ordering what they find is not done here.
+//! [`vector`] is what a record's row keeps; [`terms`] is what a query asks for; [`rank`] orders
+//! what the store finds by it. Finding candidates is the store's.
 
+mod asked;
 mod chunk;
+mod feedback;
+mod neighbours;
 mod query;
+mod rank;
 mod scan;
 mod stop;
+mod stored;
 mod vector;
 mod word;
 
 #[cfg(test)]
 mod evaluator;
 
+pub use asked::AskedTerm;
 pub use query::{SearchTerms, terms};
+pub use rank::{Candidate, Ranked, Statistics, rank};
+pub use stored::StoredVector;
 pub use vector::{Vector, vector};
 
 /// The analyser's version, stored with every vector. Raise it whenever a text could give other

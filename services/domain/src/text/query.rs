@@ -1,6 +1,7 @@
-//! What a query asks for: its terms, and the two questions put to Postgres with them. Any text
-//! is a query; none is an error, and nothing in it is an operator.
+//! What a query asks for: the conditions put to Postgres, and the terms that records are scored
+//! by. Any text is a query; none is an error, and nothing in it is an operator.
 
+use super::asked::{AskedTerm, asked_terms};
 use super::chunk::{Chunk, Name, Segment};
 use super::scan::{Piece, pieces};
 use super::stop::is_stop;
@@ -10,11 +11,14 @@ use crate::limits;
 
 /// Words of a query that must all match; later ones still help to find something at all.
 const MUST_MATCH: usize = 8;
+/// Words of a query of which two must match when no record matches all.
+const PAIRED: usize = 5;
 
 /// The terms of a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchTerms {
     units: Vec<Unit>,
+    asked: Vec<AskedTerm>,
 }
 
 /// What one word, name or run of the query asks for.
@@ -40,19 +44,30 @@ enum Form {
 /// query holds nothing else.
 #[must_use]
 pub fn terms(query: &str) -> SearchTerms {
-    let mut units: Vec<Unit> = Vec::new();
+    let (mut units, mut texts) = (Vec::new(), Vec::new());
     for piece in pieces(query) {
-        match piece {
-            Piece::Run(run) => units.extend(run_unit(&run)),
-            Piece::Chunk(chunk) => units.extend(chunk_units(&chunk)),
-        }
+        let found = match &piece {
+            Piece::Run(run) => run_unit(run).into_iter().collect(),
+            Piece::Chunk(chunk) => chunk_units(chunk),
+        };
+        let stop = !found.is_empty() && found.iter().all(|unit| unit.stop);
+        texts.push((piece, stop));
+        units.extend(found);
     }
-    if units.iter().any(|unit| !unit.stop) {
+    let says_something = units.iter().any(|unit| !unit.stop);
+    if says_something {
         units.retain(|unit| !unit.stop);
+        texts.retain(|(_, stop)| !stop);
     }
-    SearchTerms {
-        units: bounded(units),
-    }
+    let units = bounded(units);
+    let leads = |term: &str| {
+        units
+            .iter()
+            .any(|unit| unit.hints.iter().any(|h| h == term))
+    };
+    let texts = texts.into_iter().map(|(piece, _)| piece);
+    let asked = asked_terms(texts, leads);
+    SearchTerms { units, asked }
 }
 
 impl SearchTerms {
@@ -68,6 +83,32 @@ impl SearchTerms {
     pub fn all(&self) -> String {
         let first = self.units.iter().take(MUST_MATCH);
         Form::all(first.map(|unit| unit.must.clone()).collect()).render()
+    }
+
+    /// Text that casts to a `tsquery` matched by records that hold two words of the query; of
+    /// a query of one word the same as [`Self::all`].
+    #[must_use]
+    pub fn pairs(&self) -> String {
+        let words: Vec<&Form> = self
+            .units
+            .iter()
+            .take(PAIRED)
+            .map(|unit| &unit.must)
+            .collect();
+        let pairs = words.iter().enumerate().flat_map(|(at, one)| {
+            let others = words[at + 1..].iter();
+            others.map(|other| Form::All(vec![(*one).clone(), (*other).clone()]))
+        });
+        match words.as_slice() {
+            [_, _, ..] => Form::any(pairs.collect()).render(),
+            _ => self.all(),
+        }
+    }
+
+    /// The terms that records are scored by, in the order of their bytes, without repeats.
+    #[must_use]
+    pub fn asked(&self) -> &[AskedTerm] {
+        &self.asked
     }
 
     /// Text that casts to a `tsquery` matched by records that hold any word of the query.

@@ -66,7 +66,7 @@ fn straight_quote(c: char) -> char {
 }
 
 /// Han, kana and Hangul, with the marks that repeat or lengthen them.
-fn is_unspaced(c: char) -> bool {
+pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{3005}'..='\u{3007}'
         | '\u{3041}'..='\u{3096}'

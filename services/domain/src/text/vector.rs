@@ -41,16 +41,16 @@ pub fn vector(texts: &[(Weight, &str)]) -> Vector {
 }
 
 /// A term and where it stands.
-struct Entry {
-    term: String,
+pub(super) struct Entry {
+    pub term: String,
     /// The field it was first seen in.
     field: Weight,
-    places: Vec<(usize, Weight)>,
+    pub places: Vec<(usize, Weight)>,
 }
 
 #[derive(Default)]
-struct Builder {
-    entries: Vec<Entry>,
+pub(super) struct Builder {
+    pub entries: Vec<Entry>,
     by_term: HashMap<String, usize>,
     lengths: [usize; 4],
     /// The field of the text before, and the position of the next word.
@@ -68,12 +68,17 @@ impl Builder {
         self.field = Some(weight);
         let from = self.next;
         for piece in pieces(text) {
-            match piece {
-                Piece::Run(run) => self.run(weight, &run),
-                Piece::Chunk(chunk) => self.chunk(weight, &Chunk::of(&chunk)),
-            }
+            self.piece(weight, &piece);
         }
         self.lengths[weight.index()] += self.next - from;
+    }
+
+    /// The terms of one piece, each at its place.
+    pub(super) fn piece(&mut self, weight: Weight, piece: &Piece) {
+        match piece {
+            Piece::Run(run) => self.run(weight, run),
+            Piece::Chunk(chunk) => self.chunk(weight, &Chunk::of(chunk)),
+        }
     }
 
     /// Every character, and every pair at the place of its first character.
