@@ -31,9 +31,11 @@ pub mod jobs;
 mod members;
 mod projects;
 pub mod records;
-mod search;
+mod reindex;
+pub mod search;
 mod tenants;
 mod timeline;
+mod word_counts;
 pub mod work_state;
 
 pub mod continuations;

@@ -8,6 +8,7 @@
 //! | `find_tenant` | the `admin` commands, which name a tenant |
 //! | `has_credential` | the start of the embedded form, to see whether it is the first |
 //! | `clean_search_index` | the server's maintenance, every few seconds |
+//! | `find_stale`, `find_uncounted` | the server's maintenance, likewise |
 //! | `context_revisions` | [`Store::context_revisions`], for contexts that are kept |
 //!
 //! Each row carries its tenant; from there on it is `TenantTx`.
@@ -154,6 +155,40 @@ impl SystemTx {
             .fetch_one(&mut *self.tx)
             .await?;
         Ok(pages)
+    }
+
+    /// Tenants with records whose vectors an older analyser built, at most `most`.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn find_stale(&mut self, most: i32) -> Result<Vec<TenantId>, StoreError> {
+        let rows: Vec<(i32, Uuid)> = sqlx::query_as("select * from system_find_stale($1)")
+            .bind(most)
+            .fetch_all(&mut *self.tx)
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(key, uuid)| verified(key, uuid))
+            .collect())
+    }
+
+    /// Projects whose words are due to be counted, at most `most`.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn find_uncounted(
+        &mut self,
+        most: i32,
+    ) -> Result<Vec<(TenantId, ProjectId)>, StoreError> {
+        let rows: Vec<(i32, Uuid, i32, Uuid)> =
+            sqlx::query_as("select * from system_find_uncounted($1)")
+                .bind(most)
+                .fetch_all(&mut *self.tx)
+                .await?;
+        let read = |(tenant, tenant_uid, key, uuid)| {
+            (verified(tenant, tenant_uid), ProjectId { key, uuid })
+        };
+        Ok(rows.into_iter().map(read).collect())
     }
 
     /// Makes what was written last.

@@ -223,7 +223,12 @@ async fn fill(db: &TestDb) {
             work_entry("auth", "m1", None),
         ];
         record(&db.store, &twin, twin.owner, &events).await;
+        // Words that eight records hold are counted.
+        let alike: Vec<_> = (0..8).map(|n| observation(&format!("Alike {n}"))).collect();
+        record(&db.store, &twin, twin.owner, &alike).await;
         let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+        let project = tx.find_projects("my-app").await.expect("find").remove(0);
+        assert!(tx.count_words(project.project.id).await.expect("counted"));
         tx.delete_record(ids(&["2"])[0], &reader(twin.owner), false, minute(1))
             .await
             .expect("deleted");

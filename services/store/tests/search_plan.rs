@@ -1,57 +1,226 @@
-//! The search function uses the words index. Under a row policy it could not, and nothing but
-//! the time would tell: so the plan itself is looked at.
+//! What search statements read. Under a row policy the words index could not be used, and nothing
+//! but the time would tell: so the plans themselves are looked at.
 
 mod support;
 
-use cairn_store::test_util::TestDb;
+use std::sync::{Arc, Mutex};
+
+use cairn_domain::ids::ProjectId;
+use cairn_domain::project::{ProjectSet, Reader};
+use cairn_domain::search::Filter;
+use cairn_domain::text::terms;
+use cairn_store::search::Question;
+use cairn_store::test_util::{TestDb, Twin};
+use cairn_store::{Store, StoreOptions};
 use sqlx::{AssertSqlSafe, PgConnection};
 use support::*;
+use uuid::Uuid;
 
+/// What each question may read of a million rows. Rare words are looked up by both columns of the
+/// words index; common ones, and the way out of a question that takes too long, walk from the
+/// newest and stop.
 #[tokio::test]
-async fn both_branches_of_the_function_look_words_up_in_the_index() {
+async fn at_a_million_rows_every_search_statement_reads_little() {
     let db = TestDb::new().await;
     let twin = db.twins.0;
-    for round in 0..4 {
-        let events: Vec<_> = (0..500)
-            .map(|n| observation(&format!("title number{round}x{n} of many")))
-            .collect();
-        record(&db.store, &twin, twin.owner, &events).await;
-    }
     let mut admin = db.admin().await;
-    // New words wait in a list that only a scan can search, until a vacuum sorts them in.
-    run(&mut admin, "vacuum analyze records").await;
-    let project: i32 = sqlx::query_scalar("select project_id from projects")
-        .fetch_one(&mut admin)
-        .await
-        .expect("a project");
-    let source: String =
-        sqlx::query_scalar("select prosrc from pg_proc where proname = 'search_record_ids'")
-            .fetch_one(&mut admin)
-            .await
-            .expect("the function");
-    let queries: Vec<&str> = source
-        .split("return query")
-        .skip(1)
-        .map(|rest| rest.split(';').next().expect("a statement"))
-        .collect();
-    assert_eq!(queries.len(), 2, "one for one project, one for several");
-    run(&mut admin, "set role cairn_search").await;
-    for query in queries {
-        let query = with_arguments(query, twin.tenant.key(), project);
-        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(format!("explain {query}")))
-            .fetch_all(&mut admin)
-            .await
-            .expect("a plan");
-        let plan = plan.join("\n");
-        assert!(plan.contains("_tsv_idx"), "{plan}");
-        let condition = plan
-            .lines()
-            .find(|line| line.contains("Index Cond") && line.contains("tsv @@"));
-        assert!(
-            condition.is_some_and(|line| line.contains("tenant_id =")),
-            "both columns of the index are used:\n{plan}"
-        );
+    million(&mut admin, &twin).await;
+    let notices = Notices::default();
+    let _heard = tracing::subscriber::set_default(notices.clone());
+    explain_everything(&mut admin).await;
+    let options = StoreOptions {
+        url: db.app_url.clone(),
+        pool: 1,
+    };
+    let store = Store::connect(&options).await.expect("connected");
+    let everything = Filter::default();
+    let by_file = Filter {
+        files: vec!["src/f77.rs".to_owned()],
+        ..Filter::default()
+    };
+    let late = Filter {
+        since: Some(minute(16_000)),
+        ..Filter::default()
+    };
+    let one = ProjectId {
+        key: project_key(&mut admin).await,
+        uuid: Uuid::nil(),
+    };
+    for projects in [ProjectSet::All, ProjectSet::Only(vec![one])] {
+        let reader = Reader {
+            principal: twin.owner,
+            projects,
+        };
+        for (query, filter, expected) in [
+            ("r777", &everything, Plan::Words),
+            ("w77", &everything, Plan::Words),
+            ("w77 common", &everything, Plan::Words),
+            ("w77", &by_file, Plan::Words),
+            ("common", &everything, Plan::Newest),
+            ("common", &late, Plan::Newest),
+            ("common every", &everything, Plan::Newest),
+        ] {
+            let terms = terms(query);
+            for recent in [false, true] {
+                notices.clear();
+                let mut tx = store.tenant(twin.tenant, "test").await.expect("begin");
+                let question = Question {
+                    recent,
+                    ..Question::new(&terms, filter)
+                };
+                tx.search(&question, &reader).await.expect("found");
+                let expected = if recent { Plan::Newest } else { expected };
+                expected.holds(&notices.plans_of_records(), query);
+            }
+        }
+        notices.clear();
+        let mut tx = store.tenant(twin.tenant, "test").await.expect("begin");
+        let some = ids(&["777", "77777"]);
+        tx.get_rows(&some, &reader).await.expect("rows");
+        tx.timeline(&some, 3, 3, &reader).await.expect("timelines");
+        Plan::Keys.holds(&notices.plans_of_records(), "rows and timelines");
     }
+}
+
+/// How records are found.
+#[derive(Clone, Copy)]
+enum Plan {
+    Words,
+    Newest,
+    Keys,
+}
+
+impl Plan {
+    fn holds(self, plans: &[String], query: &str) {
+        assert!(!plans.is_empty(), "{query}: nothing was explained");
+        for plan in plans {
+            assert!(!plan.contains("Seq Scan on records"), "{query}:\n{plan}");
+            let most = plan.lines().filter_map(rows_read).max().unwrap_or(0);
+            assert!(most <= 2_100, "{query} reads {most} rows:\n{plan}");
+            let by_words = |line: &str| {
+                let condition = line.contains("Index Cond") && line.contains("tsv @@");
+                condition && line.contains("tenant_id =")
+            };
+            match self {
+                Self::Words => assert!(plan.lines().any(by_words), "{query}:\n{plan}"),
+                Self::Newest | Self::Keys => {
+                    assert!(!plan.contains("_tsv_idx"), "{query}:\n{plan}");
+                }
+            }
+        }
+    }
+}
+
+/// Rows that a scan of records gave or threw away.
+fn rows_read(line: &str) -> Option<u64> {
+    let rest = match line.split_once("Rows Removed by Filter: ") {
+        Some((_, rest)) => rest,
+        None if line.contains("records") => line.split_once("(actual rows=")?.1,
+        None => return None,
+    };
+    rest.split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// A million records of one tenant in ten projects, in the order of time.
+async fn million(admin: &mut PgConnection, twin: &Twin) {
+    let rows = r"
+        set session_replication_role = replica;
+        insert into projects (tenant_id, key, key_folded, name, name_folded, position, records,
+          counted_records)
+        select $TENANT, 'p' || g, 'p' || g, 'p' || g, 'p' || g, g, 100000, 100000
+        from generate_series(1, 10) g;
+        insert into term_counts (tenant_id, project_id, term, records)
+        select $TENANT, p.project_id, t.term, t.records
+        from projects p, (select 'common' as term, 100000 as records
+          union all select 'everi', 100000
+          union all select 'w' || g, 100 from generate_series(0, 999) g) t;
+        insert into records (tenant_id, kind, number, project_id, author_id, at, position,
+          private, subagent, analyser, field_lengths, title, tsv)
+        select $TENANT, 0, g, p.low + g % 10, $AUTHOR,
+          timestamptz '2026-10-10' + g * interval '1 second', g, false, false, 1,
+          '{4,0,0,0}', 'title ' || g,
+          ('''common'':1A ''everi'':2A ''w' || g / 10 % 1000 || ''':3A ''r' || g || ''':4A '
+            || '''src/f' || g % 1000 || '.rs'':105D')::tsvector
+        from generate_series(1, 1000000) g,
+          (select min(project_id) as low from projects where tenant_id = $TENANT) p;
+        reset session_replication_role";
+    let rows = rows.replace("$TENANT", &twin.tenant.key().to_string());
+    run(admin, &rows.replace("$AUTHOR", &twin.owner.key.to_string())).await;
+    run(admin, "vacuum analyze records").await;
+}
+
+async fn project_key(admin: &mut PgConnection) -> i32 {
+    sqlx::query_scalar("select min(project_id) from projects")
+        .fetch_one(admin)
+        .await
+        .expect("a project")
+}
+
+/// From now on new sessions of the server's role tell the plan of every statement, also of those
+/// inside functions, with the rows it read.
+async fn explain_everything(admin: &mut PgConnection) {
+    let database: String = sqlx::query_scalar("select quote_ident(current_database())")
+        .fetch_one(&mut *admin)
+        .await
+        .expect("a name");
+    for setting in [
+        "session_preload_libraries = 'auto_explain'",
+        "auto_explain.log_min_duration = 0",
+        "auto_explain.log_nested_statements = on",
+        "auto_explain.log_analyze = on",
+        "auto_explain.log_timing = off",
+        "auto_explain.log_level = notice",
+    ] {
+        let sql = format!("alter role cairn_app in database {database} set {setting}");
+        run(admin, &format!("load 'auto_explain'; {sql}")).await;
+    }
+}
+
+/// Hears what Postgres tells its client.
+#[derive(Clone, Default)]
+struct Notices(Arc<Mutex<Vec<String>>>);
+
+impl Notices {
+    fn clear(&self) {
+        self.0.lock().expect("no panic").clear();
+    }
+
+    /// Plans that read records, not those of the calls around them.
+    fn plans_of_records(&self) -> Vec<String> {
+        let heard = self.0.lock().expect("no panic");
+        let reads = |plan: &&String| plan.contains(" on records");
+        heard.iter().filter(reads).cloned().collect()
+    }
+}
+
+impl tracing::Subscriber for Notices {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "sqlx::postgres::notice"
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut text = String::new();
+        let mut note = |_: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            text.push_str(&format!("{value:?}\n"));
+        };
+        event.record(&mut note);
+        self.0.lock().expect("no panic").push(text);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 #[tokio::test]
@@ -81,21 +250,24 @@ async fn the_pending_lists_of_the_words_index_are_emptied_on_request() {
     .expect("pages");
     assert_eq!(others, 0, "no list is left out");
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    let query = cairn_domain::text::terms("waiting");
+    let query = terms("waiting");
     let found = tx.search_index(&query, &reader(twin.owner), 20).await;
     assert_eq!(found.expect("search").len(), 1);
 }
 
 #[tokio::test]
-async fn the_function_plans_each_call_anew() {
+async fn the_functions_plan_each_call_anew() {
     let db = TestDb::new().await;
     let settings: Vec<String> = sqlx::query_scalar(
-        "select unnest(proconfig) from pg_proc where proname = 'search_record_ids'",
+        "select unnest(proconfig) from pg_proc where proname in ('search_newest', 'search_matches')",
     )
     .fetch_all(&mut db.admin().await)
     .await
     .expect("its settings");
-    assert!(settings.contains(&"plan_cache_mode=force_custom_plan".to_owned()));
+    let anew = settings
+        .iter()
+        .filter(|setting| *setting == "plan_cache_mode=force_custom_plan");
+    assert_eq!(anew.count(), 2);
 }
 
 #[tokio::test]
@@ -110,36 +282,6 @@ async fn vectors_stay_in_the_row_compressed() {
     .await
     .expect("the catalogue");
     assert_eq!(kept, ["ml"]);
-}
-
-/// The function's own text, its variables replaced by values.
-fn with_arguments(query: &str, tenant: i32, project: i32) -> String {
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut text = String::new();
-    let mut rest = query;
-    while let Some(start) = rest.find(word) {
-        let qualified = rest[..start].ends_with('.');
-        text.push_str(&rest[..start]);
-        let end = rest[start..]
-            .find(|c| !word(c))
-            .map_or(rest.len(), |n| start + n);
-        let value = match &rest[start..end] {
-            _ if qualified => None,
-            "tenant" => Some(tenant.to_string()),
-            "projects" => Some(format!("(array[{project}])")),
-            "q" => Some("'number3x77'::tsquery".to_owned()),
-            "viewer" => Some("1".to_owned()),
-            "kinds" => Some("null::smallint[]".to_owned()),
-            "team_prompts" => Some("false".to_owned()),
-            "k" => Some("500".to_owned()),
-            "n" => Some("20".to_owned()),
-            _ => None,
-        };
-        text.push_str(value.as_deref().unwrap_or(&rest[start..end]));
-        rest = &rest[end..];
-    }
-    text.push_str(rest);
-    text
 }
 
 async fn run(admin: &mut PgConnection, sql: &str) {

@@ -3,6 +3,7 @@
 //! Here are the rules of what may follow what, what a step shows, and its text to the character.
 //! Finding rows, sealing state and drawing cursors are done elsewhere, with what is said here.
 
+pub mod filter;
 pub mod input;
 pub mod scope;
 
@@ -15,6 +16,7 @@ mod stored;
 
 pub use cursor::Cursor;
 pub use details::{Records, render_part, render_records};
+pub use filter::Filter;
 pub use protocol::{Call, Conditions, Continue, Plan};
 pub use reason::Reason;
 pub use render::{

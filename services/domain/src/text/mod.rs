@@ -7,6 +7,7 @@
 mod asked;
 mod chunk;
 mod feedback;
+mod fields;
 mod neighbours;
 mod query;
 mod rank;
@@ -20,6 +21,7 @@ mod word;
 mod evaluator;
 
 pub use asked::AskedTerm;
+pub use fields::{observation_texts, record_texts, summary_texts};
 pub use query::{SearchTerms, terms};
 pub use rank::{Candidate, Ranked, Statistics, rank};
 pub use stored::StoredVector;

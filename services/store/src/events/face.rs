@@ -5,7 +5,7 @@ use cairn_domain::bounds::head_bytes;
 use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::limits;
 use cairn_domain::observation::{Concept, ObservationDraft};
-use cairn_domain::text::{Vector, Weight, vector};
+use cairn_domain::text::{Vector, Weight, observation_texts, summary_texts, vector};
 
 /// What a list and a search see of a record.
 #[derive(Debug)]
@@ -25,14 +25,7 @@ impl Face {
             EventBody::Observation(own) => Some(observation_face(own)),
             EventBody::Summary(own) => Some(Face {
                 title: own.request.clone(),
-                words: words(&[
-                    (Weight::A, &own.request),
-                    (Weight::B, &own.investigated),
-                    (Weight::B, &own.learned),
-                    (Weight::B, &own.completed),
-                    (Weight::B, &own.next_steps),
-                    (Weight::B, &own.notes),
-                ]),
+                words: words(&summary_texts(own)),
                 ..bare()
             }),
             EventBody::Prompt { text: Some(text) } => Some(Face {
@@ -47,22 +40,13 @@ impl Face {
 
 fn observation_face(own: &ObservationDraft) -> Face {
     let concepts: Vec<&str> = own.concepts.iter().copied().map(Concept::name).collect();
-    let mut texts = vec![
-        (Weight::A, own.title.as_str()),
-        (Weight::B, &own.subtitle),
-        (Weight::B, &own.narrative),
-    ];
-    texts.extend(own.facts.iter().map(|fact| (Weight::C, fact.as_str())));
-    let files = own.files_read.iter().chain(&own.files_modified);
-    texts.extend(files.map(|file| (Weight::D, file.as_str())));
-    texts.extend(concepts.iter().map(|concept| (Weight::D, *concept)));
     Face {
         title: own.title.clone(),
         obs_type: Some(own.kind.code()),
         concepts: concepts.join(","),
         read_tokens: own.read_tokens(),
         work_tokens: own.work_tokens,
-        words: words(&texts),
+        words: words(&observation_texts(own)),
     }
 }
 

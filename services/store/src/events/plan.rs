@@ -191,6 +191,20 @@ impl Plan {
         self.placed.iter().map(|(id, at)| (*id, *at)).collect()
     }
 
+    /// How many records each project gains.
+    pub fn gains(&self) -> BTreeMap<i32, i64> {
+        let records = [Series::Observation, Series::Summary, Series::Prompt];
+        let mut gains = BTreeMap::new();
+        for item in self
+            .items
+            .iter()
+            .filter(|item| records.contains(&item.series))
+        {
+            *gains.entry(item.project).or_default() += 1;
+        }
+        gains
+    }
+
     /// Projects whose context shows something new: prompts and tool uses change none.
     pub fn changed_projects(&self) -> Vec<&OpenProject> {
         let shown = [Series::Observation, Series::Summary, Series::WorkEntry];

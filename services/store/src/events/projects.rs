@@ -93,30 +93,37 @@ impl TenantTx {
         Ok(())
     }
 
-    /// Gives new projects their positions and raises the context revision of those whose context
-    /// changed, and of what they were merged into. Called with the tenant's counter held.
+    /// Gives new projects their positions, counts their new records, and raises the context
+    /// revision of those whose context changed, and of what they were merged into. Called with the tenant's counter held.
     pub(super) async fn save_projects(&mut self, plan: &Plan) -> Result<(), StoreError> {
         let changed = plan.changed_projects();
         let merged = changed.iter().filter_map(|project| project.merged_into);
         let raised: HashSet<i32> = changed.iter().map(|p| p.key).chain(merged).collect();
         let placed = plan.new_projects();
-        if raised.is_empty() && placed.is_empty() {
+        let gains = plan.gains();
+        if raised.is_empty() && placed.is_empty() && gains.is_empty() {
             return Ok(());
         }
         let (new, positions): (Vec<i32>, Vec<i64>) = placed.into_iter().unzip();
+        let (grown, gains): (Vec<i32>, Vec<i64>) = gains.into_iter().unzip();
         sqlx::query(
             "update projects p set
                position = coalesce(u.position, p.position),
-               context_revision = p.context_revision + (p.project_id = any($2))::int
+               context_revision = p.context_revision + (p.project_id = any($2))::int,
+               records = p.records + coalesce(g.gain, 0)
              from (
-               select id from unnest($2::int[]) id union select id from unnest($3::int[]) id) t
+               select id from unnest($2::int[]) id union select id from unnest($3::int[]) id
+               union select id from unnest($5::int[]) id) t
              left join unnest($3::int[], $4::bigint[]) u (id, position) on u.id = t.id
+             left join unnest($5::int[], $6::bigint[]) g (id, gain) on g.id = t.id
              where p.tenant_id = $1 and p.project_id = t.id",
         )
         .bind(self.tenant.key())
         .bind(raised.into_iter().collect::<Vec<i32>>())
         .bind(new)
         .bind(positions)
+        .bind(grown)
+        .bind(gains)
         .execute(&mut *self.tx)
         .await?;
         Ok(())

@@ -81,6 +81,7 @@ impl TenantTx {
         .fetch_one(&mut *self.tx)
         .await?;
         let event_id = self.remove_rows(id).await?;
+        self.count_out(target.project_id).await?;
         self.append_tombstone(id, &target, event_id, position, now)
             .await?;
         if id.kind != RecordKind::Prompt {
@@ -202,6 +203,17 @@ impl TenantTx {
         .bind(target.author_id)
         .bind(target.private)
         .bind(now)
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    async fn count_out(&mut self, project: i32) -> Result<(), StoreError> {
+        sqlx::query(
+            "update projects set records = records - 1 where tenant_id = $1 and project_id = $2",
+        )
+        .bind(self.tenant.key())
+        .bind(project)
         .execute(&mut *self.tx)
         .await?;
         Ok(())

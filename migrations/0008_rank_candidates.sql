@@ -1,0 +1,336 @@
+-- Search by rare words: how many records of a project hold a word is counted now and then; the
+-- rarest words of a query propose candidates, and the server ranks those.
+
+alter table projects
+  add column records bigint not null default 0, -- observations, summaries and prompts
+  add column counted_records bigint not null default 0, -- records at the last count; 0: never
+  add column field_lengths real[]; -- mean words of each field at the last count
+
+-- Projects that doubled since their words were counted. Below 256 records every match is ranked,
+-- and the candidates themselves say how rare a word is.
+create index projects_uncounted on projects (tenant_id, project_id)
+  where records >= 256 and records >= 2 * counted_records;
+
+-- Words that at least eight of a project's records hold, by how many do. A word that is not here
+-- is rare, or so new that it is.
+create table term_counts (
+  tenant_id int not null default app_tenant(),
+  project_id int not null,
+  term text not null collate "C",
+  records bigint not null,
+  primary key (tenant_id, project_id, term),
+  foreign key (tenant_id, project_id) references projects on delete cascade
+);
+call put_behind_wall('term_counts');
+grant select, insert, delete on term_counts to cairn_app;
+
+-- The owner is behind the wall too; it must see all rows to count them once.
+create policy migrate_records on records for select to cairn_owner using (true);
+create policy migrate_projects on projects to cairn_owner using (true) with check (true);
+update projects p set records = counted.records
+from (select tenant_id, project_id, count(*) as records from records group by 1, 2) counted
+where p.tenant_id = counted.tenant_id and p.project_id = counted.project_id;
+drop policy migrate_projects on projects;
+drop policy migrate_records on records;
+
+create policy search_all on projects for select to cairn_search using (true);
+create policy search_all on term_counts for select to cairn_search using (true);
+create policy search_all on observations for select to cairn_search using (true);
+grant select on projects, term_counts, observations to cairn_search;
+
+-- Whether an observation read or changed one of these files, or something in one of these folders.
+create function search_touches(tenant int, kind smallint, number bigint, touching text[])
+returns boolean
+language sql stable
+as $$
+  select kind = 0 and exists (
+    select from public.observations o, unnest(o.files_read || o.files_modified) f, unnest(touching) t
+    where o.tenant_id = tenant and o.number = search_touches.number
+      and (f = t or right(f, length(t) + 1) = '/' || t or left(f, length(t) + 1) = t || '/'))
+$$;
+revoke all on function search_touches from public;
+grant execute on function search_touches to cairn_search;
+
+-- The newest records that match, as many as `depth`. The two statements differ in which index walks
+-- from new to old.
+create function search_newest(
+  words tsquery, tenant int, projects int[], viewer int, team_prompts boolean, kinds smallint[],
+  types smallint[], concepts text[], author int, sessions bigint[], since timestamptz,
+  until timestamptz, above bigint, upto bigint, touching text[], depth int)
+returns table (kind smallint, number bigint, at timestamptz, field_lengths int[], tsv tsvector)
+language plpgsql stable
+-- A cached generic plan costs a hundred times as much on a common word.
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_variable
+begin
+  if cardinality(projects) = 1 then
+    return query select r.kind, r.number, r.at, r.field_lengths, r.tsv
+    from records r
+    where r.tenant_id = tenant and r.project_id = projects[1] and r.tsv @@ words
+      and (kinds is null or r.kind = any (kinds))
+      and (types is null or r.obs_type = any (types))
+      and (concepts is null or r.concepts && concepts)
+      and (author is null or r.author_id = author)
+      and (sessions is null or r.session_id = any (sessions))
+      and (since is null or r.at >= since)
+      and (until is null or r.at < until)
+      and (above is null or r.position > above)
+      and (upto is null or r.position <= upto)
+      and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
+      and (touching is null or search_touches(tenant, r.kind, r.number, touching))
+    order by r.at desc, r.kind desc, r.number desc
+    limit depth;
+  else
+    return query select r.kind, r.number, r.at, r.field_lengths, r.tsv
+    from records r
+    where r.tenant_id = tenant and (projects is null or r.project_id = any (projects)) and r.tsv @@ words
+      and (kinds is null or r.kind = any (kinds))
+      and (types is null or r.obs_type = any (types))
+      and (concepts is null or r.concepts && concepts)
+      and (author is null or r.author_id = author)
+      and (sessions is null or r.session_id = any (sessions))
+      and (since is null or r.at >= since)
+      and (until is null or r.at < until)
+      and (above is null or r.position > above)
+      and (upto is null or r.position <= upto)
+      and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
+      and (touching is null or search_touches(tenant, r.kind, r.number, touching))
+    order by r.position desc
+    limit depth;
+  end if;
+end
+$$;
+revoke all on function search_newest from public;
+grant execute on function search_newest to cairn_search;
+
+-- Proposes records to be ranked. Under a row policy the words index cannot be used, because `@@`
+-- is not leakproof; so this function reads past the policy, tests tenant and reader itself, and
+-- gives numbers and vectors to the server, which reads the rows it shows like any others.
+--
+--   terms, leads    what the query asks for; only a leading term may propose a record
+--   words           what a record must match; null: any of the rarest leading terms, as many as
+--                   `budget` records hold
+--   fallback        where even the rarest term is over the budget: tried one after the other,
+--                   until there are enough
+--   file_words      what else a record must match, for the sake of `touching`
+--   kinds … upto    filters, each left out if null; `upto` is a position
+--   touching        files, folders and ends of paths, one of which an observation must touch
+--   recent          looks at so many of the newest records instead of asking the index: the way
+--                   out for a query that took too long
+--
+-- The newest `newest` matches are looked at, and the best `keep` of them given, the newest first.
+-- If some were not looked at, a match is worth less with age, halving in 30 days (`shares`): what
+-- is left out would have been worth little.
+create function search_candidates(
+  terms text[], leads boolean[], words tsquery, fallback tsquery[], file_words tsquery,
+  projects int[], viewer int, kinds smallint[], types smallint[], concepts text[], author int,
+  sessions bigint[], since timestamptz, until timestamptz, upto bigint, touching text[],
+  recent int, budget int, newest int, keep int)
+returns table (
+  records bigint, counts bigint[], field_lengths real[], matches bigint, partial boolean,
+  found_kinds smallint[], found_numbers bigint[], shares float8[],
+  titles int[], proses int[], facts int[], files int[], sizes int[], vectors bytea)
+language plpgsql stable security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+  tenant int := public.app_tenant();
+  team_prompts boolean;
+  counted int[];
+  chosen text;
+  stages tsquery[] := array[words];
+  stage tsquery;
+  depth int := least(newest, 2000);
+  above bigint;
+  found record;
+begin
+  if tenant is null then
+    raise exception 'no tenant is set' using errcode = '42501';
+  end if;
+  select coalesce(t.settings ->> 'prompt_visibility' = 'team', false) into team_prompts
+  from tenants t where t.tenant_id = tenant;
+  select coalesce(sum(case when p.counted_records > 0 then p.counted_records else p.records end), 0),
+    array_agg(p.project_id) filter (where p.counted_records > 0),
+    case when count(*) = 1 then min(p.field_lengths) end
+  into records, counted, field_lengths
+  from projects p
+  where p.tenant_id = tenant and (projects is null or p.project_id = any (projects));
+  if counted is not null then
+    counts := array(
+      select (select sum(c.records)::bigint from term_counts c
+        where c.tenant_id = tenant and c.project_id = any (counted) and c.term = t.term)
+      from unnest(terms) with ordinality t (term, nth) order by t.nth);
+  end if;
+  if words is null then
+    select string_agg(
+      '''' || replace(replace(t.term, '\', '\\'), '''', '''''') || '''', ' | ') into chosen
+    from (
+      select a.term, sum(coalesce(a.count, 0)) over (order by coalesce(a.count, 0), a.nth) as spent
+      from unnest(terms, leads, counts) with ordinality a (term, leads, count, nth)
+      where a.leads) t
+    where t.spent <= budget;
+    if chosen is not null then
+      stages := array[chosen::tsquery];
+    else
+      stages := fallback;
+      depth := least(depth, 500);
+    end if;
+  end if;
+  if recent is not null then
+    -- Only the words index is read by bitmap: without it the newest are walked.
+    perform set_config('enable_bitmapscan', 'off', true);
+    depth := least(depth, 200);
+    if cardinality(projects) = 1 then
+      since := greatest(since, (select r.at from records r
+        where r.tenant_id = tenant and r.project_id = projects[1]
+        order by r.at desc, r.kind desc, r.number desc offset recent limit 1));
+    else
+      above := (select r.position from records r where r.tenant_id = tenant
+        order by r.position desc offset recent limit 1);
+    end if;
+  end if;
+  matches := 0;
+  partial := recent is not null;
+  foreach stage in array stages loop
+    select array_agg(c.kind) as kinds, array_agg(c.number) as numbers,
+      array_agg(c.share) as shares,
+      array_agg(c.field_lengths[1]) as titles, array_agg(c.field_lengths[2]) as proses,
+      array_agg(c.field_lengths[3]) as facts, array_agg(c.field_lengths[4]) as files,
+      array_agg(length(c.sent)) as sizes, string_agg(c.sent, '') as vectors,
+      max(c.matches) as matches
+    into found
+    from (
+      select b.*, tsvectorsend(b.tsv) as sent from (
+        select w.* from (
+          select m.*, count(*) over () as matches, case when count(*) over () < depth then 1
+            else power(0.5, greatest(extract(epoch from now() - m.at)::float8, 0) / 2592000)
+            end as share
+          from search_newest(
+            case when file_words is null then stage else stage && file_words end, tenant,
+            projects, viewer, team_prompts, kinds, types, concepts, author, sessions, since,
+            until, above, upto, touching, depth) m) w
+        order by case when w.matches > keep
+          then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, stage, 1) else 0 end desc
+        limit keep) b
+      order by b.at desc, b.kind desc, b.number desc) c;
+    found_kinds := found_kinds || found.kinds;
+    found_numbers := found_numbers || found.numbers;
+    shares := shares || found.shares;
+    titles := titles || found.titles;
+    proses := proses || found.proses;
+    facts := facts || found.facts;
+    files := files || found.files;
+    sizes := sizes || found.sizes;
+    vectors := coalesce(vectors, '') || coalesce(found.vectors, '');
+    matches := greatest(matches, found.matches);
+    partial := partial or coalesce(found.matches >= depth, false);
+    exit when cardinality(found_numbers) >= 20;
+  end loop;
+  return next;
+end
+$$;
+
+-- The matches of a query in the order of time, a page at a time: those behind the row (`at`,
+-- `kind`, `number`) that the page before ended with.
+create function search_matches(
+  words tsquery, file_words tsquery, projects int[], viewer int, kinds smallint[],
+  types smallint[], concepts text[], author int, sessions bigint[], since timestamptz,
+  until timestamptz, upto bigint, touching text[],
+  ascending boolean, last_at timestamptz, last_kind smallint, last_number bigint, page int)
+returns table (found_kind smallint, found_number bigint)
+language plpgsql stable security definer
+set search_path = pg_catalog, public, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_variable
+declare
+  tenant int := public.app_tenant();
+  team_prompts boolean;
+begin
+  if tenant is null then
+    raise exception 'no tenant is set' using errcode = '42501';
+  end if;
+  select coalesce(t.settings ->> 'prompt_visibility' = 'team', false) into team_prompts
+  from tenants t where t.tenant_id = tenant;
+  words := case when file_words is null then words
+    when words is null then file_words else words && file_words end;
+  if ascending then
+    return query
+      select r.kind, r.number from records r
+      where r.tenant_id = tenant
+        and (projects is null or r.project_id = any (projects))
+        and (words is null or r.tsv @@ words)
+        and (last_at is null or (r.at, r.kind, r.number) > (last_at, last_kind, last_number))
+        and (kinds is null or r.kind = any (kinds))
+        and (types is null or r.obs_type = any (types))
+        and (concepts is null or r.concepts && concepts)
+        and (author is null or r.author_id = author)
+        and (sessions is null or r.session_id = any (sessions))
+        and (since is null or r.at >= since)
+        and (until is null or r.at < until)
+        and (upto is null or r.position <= upto)
+        and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
+        and (touching is null or search_touches(tenant, r.kind, r.number, touching))
+      order by r.at asc, r.kind asc, r.number asc
+      limit least(page, 1000);
+  else
+    return query
+      select r.kind, r.number from records r
+      where r.tenant_id = tenant
+        and (projects is null or r.project_id = any (projects))
+        and (words is null or r.tsv @@ words)
+        and (last_at is null or (r.at, r.kind, r.number) < (last_at, last_kind, last_number))
+        and (kinds is null or r.kind = any (kinds))
+        and (types is null or r.obs_type = any (types))
+        and (concepts is null or r.concepts && concepts)
+        and (author is null or r.author_id = author)
+        and (sessions is null or r.session_id = any (sessions))
+        and (since is null or r.at >= since)
+        and (until is null or r.at < until)
+        and (upto is null or r.position <= upto)
+        and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
+        and (touching is null or search_touches(tenant, r.kind, r.number, touching))
+      order by r.at desc, r.kind desc, r.number desc
+      limit least(page, 1000);
+  end if;
+end
+$$;
+revoke all on function search_candidates, search_matches from public;
+grant execute on function search_candidates, search_matches to cairn_app;
+alter function search_candidates owner to cairn_search;
+alter function search_matches owner to cairn_search;
+
+-- Rows whose vector an older analyser built. A migration that raises the analyser's version makes
+-- this index anew for it, and the function below.
+create index records_stale on records (tenant_id, kind, number) where analyser < 1;
+
+-- Work that searching leaves: tenants with stale rows, and projects whose words are due to be
+-- counted.
+create function system_find_stale(most int) returns table (tenant_id int, tenant_uid uuid)
+language sql stable security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+  select t.tenant_id, t.uid from tenants t
+  where exists (select from records r where r.tenant_id = t.tenant_id and r.analyser < 1)
+  limit most
+$$;
+
+create function system_find_uncounted(most int)
+returns table (tenant_id int, tenant_uid uuid, project_id int, project_uid uuid)
+language sql stable security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+  select t.tenant_id, t.uid, p.project_id, p.uid
+  from projects p join tenants t on t.tenant_id = p.tenant_id
+  where p.records >= 256 and p.records >= 2 * p.counted_records
+  limit most
+$$;
+
+create policy system_find on records for select to cairn_system using (true);
+grant select (tenant_id, analyser) on records to cairn_system;
+revoke all on function system_find_stale, system_find_uncounted from public;
+grant execute on function system_find_stale, system_find_uncounted to cairn_app;
+alter function system_find_stale owner to cairn_system;
+alter function system_find_uncounted owner to cairn_system;
