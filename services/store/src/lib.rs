@@ -34,6 +34,7 @@ pub mod records;
 mod search;
 mod tenants;
 mod timeline;
+pub mod tool_uses;
 pub mod work_state;
 
 pub mod continuations;
