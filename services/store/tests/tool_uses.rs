@@ -139,6 +139,14 @@ async fn digits_mean_our_number_and_a_hosts_id_and_the_order_is_the_one_asked() 
     let all = reader(twin.owner);
     assert_eq!(seen(&db, &twin, &["3"], &all).await, ["T3", "T4", "T1"]);
     assert_eq!(seen(&db, &twin, &["T3"], &all).await, ["T3"]);
+    let asked = ["T3", "nothing", "3"];
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let found = tx
+        .find_tool_uses(&names(&asked), &all)
+        .await
+        .expect("found");
+    let by_name: Vec<_> = found.into_iter().map(|one| (one.id.0, one.names)).collect();
+    assert_eq!(by_name, [(3, vec![0, 2]), (4, vec![2]), (1, vec![2])]);
     let asked = ["x", "nothing", "T4", "3", "2", "T9223372036854775807"];
     assert_eq!(
         seen(&db, &twin, &asked, &all).await,

@@ -4,7 +4,7 @@
 mod delete;
 mod row;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use cairn_domain::ids::ToolUseId;
 use cairn_domain::limits;
@@ -29,13 +29,13 @@ macro_rules! readable {
     };
 }
 
-/// A tool use that a name was found to mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A tool use that some names were found to mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundToolUse {
-    /// Which of the names asked for, from 0.
-    pub name: usize,
     /// The tool use.
     pub id: ToolUseId,
+    /// Which of the names asked for mean it, from 0, at least one.
+    pub names: Vec<usize>,
 }
 
 /// What a read of tool uses is written down as.
@@ -89,16 +89,22 @@ impl TenantTx {
         .bind(i64::try_from(limits::TOOL_USES_PER_ID).unwrap_or(i64::MAX))
         .fetch_all(&mut *self.tx)
         .await?;
-        let mut seen = HashSet::new();
-        let rows = rows.into_iter().filter(|(_, number)| seen.insert(*number));
-        let rows = rows.take(limits::READ_IDS);
-        let found = |(nth, number)| FoundToolUse {
-            name: usize::try_from(nth).unwrap_or_default(),
-            id: ToolUseId(number),
-        };
-        let mut found: Vec<FoundToolUse> = rows.map(found).collect();
+        let mut found: Vec<FoundToolUse> = Vec::new();
+        let mut places: HashMap<i64, usize> = HashMap::new();
+        for (nth, number) in rows {
+            let name = usize::try_from(nth).unwrap_or_default();
+            let place = *places.entry(number).or_insert(found.len());
+            match found.get_mut(place) {
+                Some(known) => known.names.push(name),
+                None => found.push(FoundToolUse {
+                    id: ToolUseId(number),
+                    names: vec![name],
+                }),
+            }
+        }
+        found.truncate(limits::READ_IDS);
         // Stable: within a name the order stays.
-        found.sort_by_key(|found| found.name);
+        found.sort_by_key(|found| found.names.iter().min().copied());
         Ok(found)
     }
 
