@@ -195,7 +195,6 @@ impl From<StoredToolUse> for ToolUse {
 
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
     use serde_json::json;
 
     use super::*;
@@ -204,33 +203,59 @@ mod tests {
         ToolUseQuery::from_arguments(arguments).map_err(|refused| refused.to_string())
     }
 
-    #[rstest]
-    #[case::list(json!({"ids": ["T118", 118, "toolu_1"]}), "T118 118 toolu_1")]
-    #[case::text(json!({"ids": "[\"T118\", 121]"}), "T118 121")]
-    #[case::alone(json!({"ids": "T118"}), "T118")]
-    #[case::number(json!({"ids": 118}), "118")]
-    #[case::repeated(json!({"ids": ["T118", "#118", "t118"]}), "T118")]
-    fn c050_ids_may_come_as_text_or_alone(#[case] arguments: Value, #[case] names: &str) {
-        let query = read(arguments).expect("read");
-        let printed: Vec<String> = query.names.iter().map(ToString::to_string).collect();
-        assert_eq!(printed.join(" "), names);
+    #[test]
+    fn c050_ids_may_come_as_text_or_alone() {
+        for (ids, names) in [
+            (json!(["T118", 118, "toolu_1"]), "T118 118 toolu_1"),
+            (json!("[\"T118\", 121]"), "T118 121"),
+            (json!("T118"), "T118"),
+            (json!(118), "118"),
+            (json!(["T118", "#118", "t118"]), "T118"),
+        ] {
+            let query = read(json!({"ids": ids})).expect("read");
+            let printed: Vec<String> = query.names.iter().map(ToString::to_string).collect();
+            assert_eq!(printed.join(" "), names);
+        }
     }
 
-    #[rstest]
-    #[case(json!({}), "ids: 1 to 20 ids such as T118.")]
-    #[case(json!({"ids": []}), "ids: 1 to 20 ids such as T118.")]
-    #[case(json!({"ids": "[]"}), "ids: 1 to 20 ids such as T118.")]
-    #[case(json!({"ids": ""}), "ids: 1 to 20 ids such as T118.")]
-    #[case(json!({"ids": "[T118"}), "ids: 1 to 20 ids such as T118.")]
-    #[case(json!({"ids": (1..=21).collect::<Vec<_>>()}), "ids: 1 to 20 ids such as T118.")]
-    #[case(json!({"ids": [1.5]}), "ids: 1 to 20 ids such as T118.")]
-    #[case(json!({"ids": ["T1"], "part": 0}), "part: a whole number from 1 to 4294967295.")]
-    #[case(json!({"ids": ["T1", "T2"], "part": 1}), "part: only with one id.")]
-    #[case(json!({"ids": ["T1"], "project": 7}), "project: a text.")]
-    #[case(json!({"ids": ["T1"], "tenant": "x"}), "tenant: no argument of this tool.")]
-    #[case(json!(["T1"]), "arguments: an object.")]
-    fn c050_other_arguments_are_refused_by_name(#[case] arguments: Value, #[case] says: &str) {
-        assert_eq!(read(arguments), Err(says.to_owned()));
+    #[test]
+    fn c050_no_list_of_ids_is_empty_or_long_by_accident() {
+        let long: Vec<u32> = (1..=21).collect();
+        for ids in [
+            json!(null),
+            json!([]),
+            json!("[]"),
+            json!(""),
+            json!("[T118"),
+            json!([1.5]),
+            json!([["T1"]]),
+            json!(long),
+        ] {
+            let says = "ids: 1 to 20 ids such as T118.";
+            assert_eq!(read(json!({"ids": ids})), Err(says.to_owned()), "{ids}");
+        }
+    }
+
+    #[test]
+    fn c050_other_arguments_are_refused_by_name() {
+        for (arguments, says) in [
+            (
+                json!({"ids": ["T1"], "part": 0}),
+                "part: a whole number from 1 to 4294967295.",
+            ),
+            (
+                json!({"ids": ["T1", "T2"], "part": 1}),
+                "part: only with one id.",
+            ),
+            (json!({"ids": ["T1"], "project": 7}), "project: a text."),
+            (
+                json!({"ids": ["T1"], "tenant": "x"}),
+                "tenant: no argument of this tool.",
+            ),
+            (json!(["T1"]), "arguments: an object."),
+        ] {
+            assert_eq!(read(arguments), Err(says.to_owned()));
+        }
     }
 
     #[test]
