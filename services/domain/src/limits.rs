@@ -98,6 +98,21 @@ pub const RECORD_PART_BYTES: usize = 6_000;
 pub const RECORDS_ANSWER_BYTES: usize = 32 * 1024;
 /// Records shown in full by one answer of `get_observations`.
 pub const RECORDS_SHOWN: usize = 5;
+/// Ids in one call of `get_tool_uses`.
+pub const TOOL_USE_IDS: usize = 20;
+/// Calls that one id of a host names, the newest: some hosts count their calls anew in each
+/// session, so that one id may name thousands.
+pub const TOOL_USES_PER_ID: usize = 5;
+/// Calls shown by one answer of `get_tool_uses`.
+pub const TOOL_USES_SHOWN: usize = 5;
+/// Input or output of one call in one answer of `get_tool_uses`.
+pub const TOOL_USE_BLOCK_BYTES: usize = 8_000;
+/// The text of one answer of `get_tool_uses`.
+pub const TOOL_USES_ANSWER_BYTES: usize = 32 * 1024;
+/// Levels of an input or an output that are shown as a tree.
+pub const TREE_LEVELS: usize = 4;
+/// Entries of one object or list that are shown as a tree.
+pub const TREE_ENTRIES: usize = 20;
 /// The text of one step.
 pub const RESULT_BYTES: usize = 64 * 1024;
 /// The stored state of a search.

@@ -38,13 +38,21 @@ pub fn one_line_within(text: &str, limit: usize) -> String {
 /// list mark or fence of it reaches the margin. Other control characters than tabs become spaces.
 #[must_use]
 pub fn indented(text: &str) -> String {
+    continued(text.trim(), 4)
+}
+
+/// [`indented`] by so many spaces; white space at both ends of the text stays.
+#[must_use]
+pub fn continued(text: &str, spaces: usize) -> String {
     let text = text.replace("\r\n", "\n");
     let mut out = String::with_capacity(text.len());
-    for c in text.trim().chars() {
+    for c in text.chars() {
         match c {
             '\t' => out.push(c),
-            '\r' => out.push_str("\n    "),
-            c if is_line_end(c) => out.push_str("\n    "),
+            c if c == '\r' || is_line_end(c) => {
+                out.push('\n');
+                out.extend(std::iter::repeat_n(' ', spaces));
+            }
             c if c.is_control() => out.push(' '),
             c => out.push(c),
         }

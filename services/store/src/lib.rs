@@ -35,6 +35,7 @@ mod reindex;
 pub mod search;
 mod tenants;
 mod timeline;
+pub mod tool_uses;
 mod word_counts;
 pub mod work_state;
 

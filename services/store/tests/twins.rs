@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use cairn_domain::context::Selection;
+use cairn_domain::ids::ToolUseId;
 use cairn_domain::project::{Project, ProjectSet};
 use cairn_domain::scope::Role;
 use cairn_domain::search::Filter;
@@ -18,13 +19,14 @@ use cairn_store::jobs::{JobKind, NewJob};
 use cairn_store::records::Deleted;
 use cairn_store::search::{Found, Question, Words};
 use cairn_store::test_util::{TestDb, Twin};
+use cairn_store::tool_uses::EvidenceRead;
 use cairn_store::work_state::WorkPick;
 use sqlx::PgConnection;
 use support::*;
 use uuid::Uuid;
 
 /// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
-const COVERED: [&str; 32] = [
+const COVERED: [&str; 35] = [
     "check_events",
     "clear_contexts",
     "commit",
@@ -34,9 +36,11 @@ const COVERED: [&str; 32] = [
     "context_totals",
     "count_words",
     "delete_record",
+    "delete_tool_use",
     "enqueue",
     "find_member",
     "find_projects",
+    "find_tool_uses",
     "find_work_entry",
     "get_project_family",
     "get_records",
@@ -47,6 +51,7 @@ const COVERED: [&str; 32] = [
     "last_reply",
     "list_projects",
     "newest_work_entry",
+    "read_tool_uses",
     "record_events",
     "reindex",
     "revoke_credential",
@@ -163,7 +168,7 @@ async fn reads_show_nothing_of_the_other_tenant() {
         assert_eq!(found, Found::default());
     }
     let by_them = Filter {
-        author: Some("owner".to_owned()),
+        author: Some("ada".to_owned()),
         ..Filter::default()
     };
     let common = terms("common");
@@ -228,6 +233,39 @@ async fn work_lists_show_nothing_of_the_other_tenant() {
 }
 
 #[tokio::test]
+async fn evidence_shows_nothing_of_the_other_tenant() {
+    let db = TestDb::new().await;
+    let (me, other) = fill(&db).await;
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    // A number of theirs alone, one that both have, and the id that both hosts gave.
+    let names = ["T2", "1", "tu_9"].map(|text| text.parse().expect("a name"));
+    let read = EvidenceRead {
+        at: minute(1),
+        detail: serde_json::json!({}),
+    };
+    for who in [me.owner, other.twin.owner] {
+        let found = tx.find_tool_uses(&names, &reader(who)).await.expect("find");
+        assert_eq!(
+            found.iter().map(|found| found.id.0).collect::<Vec<_>>(),
+            [1]
+        );
+        let elsewhere = reader_of(who, &[other.project.id]);
+        let found = tx.find_tool_uses(&names, &elsewhere).await;
+        assert_eq!(found.expect("find"), []);
+        let read = tx
+            .read_tool_uses(&[ToolUseId(2)], &reader(who), &read)
+            .await;
+        assert_eq!(read.expect("read").len(), 0);
+    }
+    let mine = tx
+        .read_tool_uses(&[ToolUseId(1)], &reader(me.owner), &read)
+        .await;
+    let mine = mine.expect("read").remove(0).unpack().expect("unpacked");
+    assert_eq!(mine.call.output.text, "common");
+    tx.commit().await.expect("commit");
+}
+
+#[tokio::test]
 async fn writes_change_nothing_of_the_other_tenant() {
     let db = TestDb::new().await;
     let (me, other) = fill(&db).await;
@@ -253,6 +291,14 @@ async fn writes_change_nothing_of_the_other_tenant() {
             .await;
         assert_eq!(deleted.expect("answered"), Deleted::NotFound);
     }
+    let deleted = tx
+        .delete_tool_use(ToolUseId(2), &reader(me.owner), true)
+        .await;
+    assert_eq!(deleted.expect("answered"), Deleted::NotFound);
+    let deleted = tx
+        .delete_tool_use(ToolUseId(1), &reader(me.owner), true)
+        .await;
+    assert_eq!(deleted.expect("answered"), Deleted::Done, "its own");
     tx.insert_member("zoe", None, Role::Reader, minute(1))
         .await
         .expect("a handle of both");
@@ -312,7 +358,8 @@ async fn a_key_can_name_nothing_of_the_other_tenant() {
 
 async fn fill(db: &TestDb) -> (Twin, Other) {
     let (me, twin) = db.twins;
-    record(&db.store, &me, me.owner, &[observation("common")]).await;
+    let mine = [observation("common"), tool_use("common")];
+    record(&db.store, &me, me.owner, &mine).await;
     let theirs = [
         observation("common"),
         in_project("umbra", observation("umbra secret")),
@@ -324,6 +371,8 @@ async fn fill(db: &TestDb) -> (Twin, Other) {
             "umbra",
             entry("umbra", 1, serde_json::json!({"task": "umbra"})),
         ),
+        tool_use("umbra output"),
+        in_project("umbra", tool_use("umbra output")),
     ];
     record(&db.store, &twin, twin.owner, &theirs).await;
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
@@ -359,7 +408,7 @@ async fn fill(db: &TestDb) -> (Twin, Other) {
         project,
         session,
         event: theirs[1].event_id,
-        entry: theirs[theirs.len() - 1].event_id,
+        entry: theirs[6].event_id,
         key,
     };
     (me, other)

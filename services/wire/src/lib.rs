@@ -16,6 +16,7 @@ pub mod reading;
 pub mod search;
 pub mod session;
 pub mod time;
+pub mod tool_uses;
 pub mod work_state;
 
 /// What a client needs of the domain: limits, ids, text bounds.

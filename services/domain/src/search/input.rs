@@ -137,25 +137,38 @@ pub fn fields(
     read.map(Some).ok_or_else(refuse)
 }
 
-/// A list of ids: a list, a list as JSON text, or a single id. Repeats collapse. Null is absent;
-/// an empty text is refused, so that no selection is empty by accident.
+/// A list of ids of records, as [`list`] reads it.
 ///
 /// # Errors
 /// `invalid_input` naming `argument`.
 pub fn ids(argument: &str, value: Option<&Value>) -> Result<Option<Vec<RecordId>>, Rejection> {
+    list(argument, value, "a list of ids such as 41, S7 or P3", id)
+}
+
+/// A list: as such, as JSON text, or of a single item; each item as `read` takes it. Repeats
+/// collapse. Null is absent; an empty text is refused, so that no list is empty by accident.
+///
+/// # Errors
+/// `invalid_input` naming `argument` and what is `allowed`.
+pub fn list<T: PartialEq>(
+    argument: &str,
+    value: Option<&Value>,
+    allowed: &str,
+    read: impl Fn(&Value) -> Option<T>,
+) -> Result<Option<Vec<T>>, Rejection> {
     let items = match value {
         None | Some(Value::Null) => return Ok(None),
         Some(value) => items(value),
     };
-    let refuse = || Rejection::invalid_input(argument, "a list of ids such as 41, S7 or P3");
-    let mut ids = Vec::new();
+    let refuse = || Rejection::invalid_input(argument, allowed);
+    let mut listed = Vec::new();
     for item in items.ok_or_else(refuse)? {
-        let id = id(&item).ok_or_else(refuse)?;
-        if !ids.contains(&id) {
-            ids.push(id);
+        let item = read(&item).ok_or_else(refuse)?;
+        if !listed.contains(&item) {
+            listed.push(item);
         }
     }
-    Ok(Some(ids))
+    Ok(Some(listed))
 }
 
 fn items(value: &Value) -> Option<Vec<Value>> {

@@ -12,6 +12,7 @@ mod events;
 mod health;
 mod observations;
 mod search;
+mod tool_uses;
 pub mod work_state;
 
 use std::sync::Arc;
@@ -77,6 +78,8 @@ fn verified() -> OpenApiRouter<Arc<App>> {
             observations::delete_prompt
         ))
         .routes(routes!(observations::batch))
+        .routes(routes!(tool_uses::batch))
+        .routes(routes!(tool_uses::delete))
         .routes(routes!(auth::me))
 }
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use cairn_domain::limits;
+use cairn_wire::tool_uses::ToolUseQuery;
 use cairn_wire::work_state::{WorkQuery, WorkWrite};
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::answer::Answer;
-use crate::actions::{Failure, observations, search, work_state};
+use crate::actions::{Failure, observations, search, tool_uses, work_state};
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -40,6 +41,13 @@ const TOOLS: &[Listed] = &[
         is_read_only: true,
     },
     Listed {
+        name: "get_tool_uses",
+        words: "Last resort, rarely needed: original input and output of tool calls whose ids a record named.",
+        schema: get_tool_uses_schema,
+        is_always_loaded: false,
+        is_read_only: true,
+    },
+    Listed {
         name: "work_state_write",
         words: "Add to a to-do list or tracked state of this project, shared with the team; action claims or releases a task.",
         schema: work_state_write_schema,
@@ -66,6 +74,7 @@ pub async fn call(
     match name {
         "mem_search" => Some(mem_search(app, caller, arguments).await),
         "get_observations" => Some(get_observations(app, caller, arguments).await),
+        "get_tool_uses" => Some(get_tool_uses(app, caller, arguments).await),
         "work_state_write" => Some(work_state_write(app, caller, arguments, event_id).await),
         "work_state_read" => Some(work_state_read(app, caller, arguments).await),
         _ => None,
@@ -89,6 +98,12 @@ async fn mem_search(app: &App, caller: &Caller, arguments: Value) -> Result<Answ
 
 async fn get_observations(app: &App, caller: &Caller, arguments: Value) -> Result<Answer, Failure> {
     let text = observations::render(app, caller, arguments).await?;
+    Ok(Answer { text, data: None })
+}
+
+async fn get_tool_uses(app: &App, caller: &Caller, arguments: Value) -> Result<Answer, Failure> {
+    let query = ToolUseQuery::from_arguments(arguments)?;
+    let text = tool_uses::render(app, caller, query).await?;
     Ok(Answer { text, data: None })
 }
 
@@ -196,6 +211,19 @@ fn get_observations_schema() -> Value {
             "ids": {"type": "array", "items": {"type": "string"}, "description": "1 to 100 ids like 41 or S7."},
             "project": {"type": "string"},
             "part": {"type": "integer", "minimum": 1, "description": "Which piece of one long record."}
+        },
+        "required": ["ids"],
+        "additionalProperties": false
+    })
+}
+
+fn get_tool_uses_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "ids": {"type": "array", "items": {"type": "string"}, "description": "1 to 20 ids like T118, or a host's ids of calls."},
+            "project": {"type": "string"},
+            "part": {"type": "integer", "minimum": 1, "description": "Which piece of one long call."}
         },
         "required": ["ids"],
         "additionalProperties": false

@@ -58,6 +58,11 @@ fn operations() -> Vec<Operation> {
             read,
         ),
         post(
+            "/v1/tool-uses/batch",
+            json!({"ids": ["T1", "toolu_1"]}),
+            Some(Scope::EvidenceRead),
+        ),
+        post(
             "/v1/work-state/entries",
             json!({"list": "treasure", "fields": {"n": 1}}),
             Some(Scope::WorkWrite),
@@ -85,6 +90,7 @@ fn operations() -> Vec<Operation> {
         delete("/v1/observations/{id}", "/v1/observations/1"),
         delete("/v1/summaries/{id}", "/v1/summaries/1"),
         delete("/v1/prompts/{id}", "/v1/prompts/1"),
+        delete("/v1/tool-uses/{id}", "/v1/tool-uses/T1"),
     ]
 }
 
@@ -106,9 +112,21 @@ fn tools() -> Vec<(&'static str, Value, Scope)> {
     vec![
         ("mem_search", json!({"query": "treasure"}), read),
         ("get_observations", json!({"ids": ["1", "S1"]}), read),
+        (
+            "get_tool_uses",
+            json!({"ids": ["T1", "toolu_1"]}),
+            Scope::EvidenceRead,
+        ),
         ("work_state_write", entry, Scope::WorkWrite),
         ("work_state_read", json!({}), read),
     ]
+}
+
+/// A call whose output tells whose it is.
+fn tool_use() -> Value {
+    let body = json!({"tool": "Bash", "host_tool_use_id": "toolu_1", "input": "{}",
+        "output": "\"treasure of acme\""});
+    item("tool_use", body)
 }
 
 async fn call_tool(caller: &Caller, name: &str, arguments: &Value) -> crate::support::Reply {
@@ -139,6 +157,7 @@ async fn every_tool_is_covered_and_closed_to_others() {
         )
     });
     owner.events(items.to_vec()).await.ok();
+    owner.events(vec![tool_use()]).await.ok();
     let entry = json!({"note": "treasure of acme"});
     assert_eq!(owner.work("hoard", entry).await.status, 201);
     let stranger = app.stranger().await;
@@ -154,7 +173,7 @@ async fn every_tool_is_covered_and_closed_to_others() {
             theirs.status == 200 && !theirs.text.contains("of acme"),
             "{name}: {theirs:?}"
         );
-        if scope == Scope::MemoryRead {
+        if matches!(scope, Scope::MemoryRead | Scope::EvidenceRead) {
             let own = call_tool(&owner, name, &arguments).await;
             assert!(own.text.contains("treasure of acme"), "{name}: {own:?}");
         }
@@ -219,6 +238,7 @@ async fn twins_never_see_each_other_through_any_operation() {
                 "work_entry",
                 json!({"list": "treasure", "fields": {"note": "treasure of acme"}}),
             ),
+            tool_use(),
         ])
         .await
         .ok();
@@ -239,4 +259,8 @@ async fn twins_never_see_each_other_through_any_operation() {
         .await
         .ok();
     assert_eq!(batch["items"].as_array().expect("items").len(), 3);
+    let evidence = owner
+        .post("/v1/tool-uses/batch", json!({"ids": ["T1"]}))
+        .await;
+    assert!(evidence.text.contains("treasure of acme"), "{evidence:?}");
 }

@@ -26,5 +26,6 @@ mod redis_away;
 mod replicas;
 mod search;
 mod shutdown;
+mod tool_uses;
 mod work_state;
 mod work_state_replicas;

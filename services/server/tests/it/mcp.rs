@@ -64,6 +64,7 @@ async fn an_agent_walks_the_three_steps_by_the_texts_alone() {
         [
             "mem_search",
             "get_observations",
+            "get_tool_uses",
             "work_state_write",
             "work_state_read"
         ]

@@ -20,16 +20,17 @@ pub enum Deleted {
     Forbidden,
 }
 
+/// Something to be deleted, or deleted before.
 #[derive(FromRow)]
-struct Target {
+pub(crate) struct Target {
     project_id: i32,
     author_id: i32,
-    private: bool,
+    pub private: bool,
 }
 
 impl Target {
-    /// Why not, if the reader may not delete it.
-    fn verdict(&self, reader: &Reader, admin: bool, hidden: bool) -> Option<Deleted> {
+    /// Why not, if the reader may not delete it. `hidden` says that it is its author's alone.
+    pub fn verdict(&self, reader: &Reader, admin: bool, hidden: bool) -> Option<Deleted> {
         if !self.is_among(&reader.projects) {
             Some(Deleted::NotFound)
         } else if self.author_id == reader.principal.key {

@@ -6,6 +6,7 @@ mod delete;
 pub(crate) mod row;
 
 pub use delete::Deleted;
+pub(crate) use delete::Target;
 
 use std::collections::HashMap;
 

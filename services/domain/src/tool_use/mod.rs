@@ -1,12 +1,29 @@
-//! ToolUse: the original input and output of one tool call, kept as exact JSON text.
+//! ToolUse: the original input and output of one tool call, kept as exact JSON text (contract 8).
+//!
+//! Reading it back is the last step of disclosure: by id alone, as a tree that shows what there
+//! is first and the rest in parts.
 
+mod altered;
+mod name;
+mod render;
+mod tree;
+
+pub use altered::Alteration;
+pub use name::ToolUseName;
+pub use render::{ToolUses, render_tool_use_part, render_tool_uses};
+
+use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use crate::bounds::{Bound, cut};
+use crate::event::Visibility;
+use crate::ids::{RecordId, ToolUseId};
 use crate::limits;
+use crate::project::Project;
 
 /// One side of a tool call: the text kept, and what it was before it was cut.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// The JSON text, at most [`limits::TEXT_BYTES`].
     pub text: String,
@@ -41,10 +58,16 @@ impl Evidence {
             self
         }
     }
+
+    /// Whether the text is less than the whole.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        i64::try_from(self.text.len()).is_ok_and(|kept| kept < self.bytes)
+    }
 }
 
-/// A tool use as it is about to be stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A tool use's own fields, as they are about to be stored and as they are read back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolUseDraft {
     /// The tool's name as the host gives it.
     pub tool: String,
@@ -58,6 +81,41 @@ pub struct ToolUseDraft {
     pub failed: Option<bool>,
     /// Files the call touched.
     pub files: Vec<String>,
+}
+
+/// A tool use as it is read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolUse {
+    /// Its id.
+    pub id: ToolUseId,
+    /// The client's id of the event that reported it.
+    pub event_id: Uuid,
+    /// Its project.
+    pub project: Project,
+    /// The host, e.g. `claude-code`.
+    pub host: String,
+    /// The host's id of its session.
+    pub session: String,
+    /// Its author's handle, or `key:<key id>`.
+    pub author: String,
+    /// When it happened.
+    pub at: DateTime<Utc>,
+    /// When it arrived.
+    pub arrived_at: DateTime<Utc>,
+    /// Who may read it, the tenant's setting aside.
+    pub visibility: Visibility,
+    /// The subagent's id, if one made the call.
+    pub agent_id: Option<String>,
+    /// The subagent's type.
+    pub agent_type: Option<String>,
+    /// The branch that was checked out.
+    pub branch: Option<String>,
+    /// Where the checkout is, the home folder as `~`.
+    pub checkout: Option<String>,
+    /// The observation that was made of it, once there is one.
+    pub observation: Option<RecordId>,
+    /// Its own fields.
+    pub call: ToolUseDraft,
 }
 
 #[cfg(test)]
