@@ -181,5 +181,9 @@ pub const HEAD_TIME: Duration = Duration::from_secs(30);
 pub const ADDRESS_BYTES: usize = 8 * 1024;
 /// Time a database statement may take.
 pub const STATEMENT_TIME: Duration = Duration::from_secs(5);
+
+/// Time that the index step gives the words index; then it looks at the newest records alone, so
+/// that even a query of common words has an answer.
+pub const SEARCH_TIME: Duration = Duration::from_secs(1);
 /// How long a verified credential may be believed without asking the store again.
 pub const CREDENTIAL_CACHE: Duration = Duration::from_secs(5);

@@ -16,6 +16,7 @@ pub mod mcp;
 pub mod actions;
 
 pub mod lifecycle;
+mod upkeep;
 pub use lifecycle::serve;
 
 pub mod admin;

@@ -9,7 +9,6 @@ use anyhow::Context;
 use axum::Router;
 use axum::serve::Listener;
 use cairn_domain::limits;
-use cairn_store::{Store, StoreError};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -22,6 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
 use crate::http;
+use crate::upkeep::keep_up;
 
 /// How a replica goes away.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +52,6 @@ impl Drain {
     }
 }
 
-/// How often new records are moved to their places in the words index.
-const CLEAN_PERIOD: Duration = Duration::from_secs(2);
-
 /// Serves on `listener` until `shutdown` resolves, then drains.
 ///
 /// # Errors
@@ -69,7 +66,7 @@ pub async fn serve(
     let router = http::router(Arc::clone(&app));
     let server = answer_connections(listener, router, stop_accepting.clone());
     let mut server = AbortOnDropHandle::new(tokio::spawn(server));
-    let cleaning = AbortOnDropHandle::new(tokio::spawn(clean_search_index(app.store.clone())));
+    let upkeep = AbortOnDropHandle::new(tokio::spawn(keep_up(app.store.clone())));
     tokio::select! {
         ended = &mut server => ended.context("the server task ended unasked")?,
         () = shutdown => {
@@ -84,7 +81,7 @@ pub async fn serve(
             }
         }
     }
-    drop((server, cleaning));
+    drop((server, upkeep));
     if tokio::time::timeout(drain.close_time(), app.store.close())
         .await
         .is_err()
@@ -120,24 +117,6 @@ async fn answer_connections(mut listener: TcpListener, router: Router, stop: Can
     }
     drop(listener);
     open.shutdown().await;
-}
-
-/// Keeps the lists of new records short that every search has to read. A failure means only that
-/// they wait a little longer.
-async fn clean_search_index(store: Store) {
-    loop {
-        tokio::time::sleep(CLEAN_PERIOD).await;
-        let cleaned = async {
-            let mut tx = store.system("upkeep.clean_search_index").await?;
-            let pages = tx.clean_search_index().await?;
-            tx.commit().await.map(|()| pages)
-        };
-        let cleaned = tokio::time::timeout(limits::ANSWER_TIME, cleaned).await;
-        match cleaned.unwrap_or(Err(StoreError::Timeout)) {
-            Ok(pages) => tracing::trace!(pages, "words index cleaned"),
-            Err(error) => tracing::debug!(%error, "words index not cleaned"),
-        }
-    }
 }
 
 /// SIGTERM and SIGINT, received from the moment this exists: a signal that comes while the service

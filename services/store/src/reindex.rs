@@ -18,10 +18,10 @@ impl TenantTx {
     ///
     /// # Errors
     /// As any call of the store.
-    pub async fn reindex(&mut self, most: i64) -> Result<u64, StoreError> {
+    pub async fn reindex(&mut self, most: u64) -> Result<u64, StoreError> {
         let stale: Vec<(i16, i64, i32)> = sqlx::query_as(STALE)
             .bind(self.tenant.key())
-            .bind(most)
+            .bind(i64::try_from(most).unwrap_or(i64::MAX))
             .fetch_all(&mut *self.tx)
             .await?;
         for (kind, number, author) in &stale {

@@ -103,6 +103,20 @@ impl Store {
         tenant: TenantId,
         name: &'static str,
     ) -> Result<TenantTx, StoreError> {
+        self.tenant_within(tenant, name, limits::STATEMENT_TIME)
+            .await
+    }
+
+    /// The same with another time for each of its statements.
+    ///
+    /// # Errors
+    /// `Unavailable` if no connection is free in time.
+    pub async fn tenant_within(
+        &self,
+        tenant: TenantId,
+        name: &'static str,
+        time: Duration,
+    ) -> Result<TenantTx, StoreError> {
         tracing::trace!(name, tenant.id = %tenant.uuid(), "begin");
         // SET takes no parameters; an integer is safe to write out. Every statement of a tenant
         // goes by keys, where one plan serves all values, and planning over partitions would cost
@@ -111,7 +125,7 @@ impl Store {
             "BEGIN; SET LOCAL app.tenant = '{}'; SET LOCAL statement_timeout = {}; \
              SET LOCAL plan_cache_mode = force_generic_plan",
             tenant.key(),
-            limits::STATEMENT_TIME.as_millis()
+            time.as_millis()
         );
         let tx = self.begin(begin).await?;
         Ok(TenantTx { tx, tenant })

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct MemSearch {
-    /// `guided` (default): three steps, you choose.
+    /// `guided` (default): three steps, you choose; `auto`: all in one call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Starts a search.
@@ -55,6 +55,9 @@ pub struct MemSearchAnswer {
     /// Why a search ended, or what is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether older matches were not looked at, because the words are common.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// The rows of steps 1 and 2: the only ids the next step accepts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<SearchRow>,

@@ -3,6 +3,7 @@
 //! Here are the rules of what may follow what, what a step shows, and its text to the character.
 //! Finding rows, sealing state and drawing cursors are done elsewhere, with what is said here.
 
+pub mod auto;
 pub mod filter;
 pub mod input;
 pub mod scope;

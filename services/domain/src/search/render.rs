@@ -17,6 +17,8 @@ const COMPLETE: &str = "Search complete. Answer from what you need; leave the re
 pub struct Listing {
     /// The text.
     pub text: String,
+    /// Where in it the lines begin that say how to go on.
+    pub closing: usize,
     /// How many of the rows, from the first, the text really shows.
     pub shown: usize,
     /// Why it is as it is, if that needs saying.
@@ -63,6 +65,7 @@ pub fn render_listing(rows: &[Row], next: Stored, cursor: &Cursor) -> Result<Lis
         };
         return Ok(Listing {
             text: render_complete(step, reason),
+            closing: 0,
             shown: 0,
             reason: Some(reason),
             next: None,
@@ -125,10 +128,13 @@ fn listing(rows: &[Row], count: usize, next: &Stored, cursor: &Cursor) -> Listin
         text.push_str(&render_row(row, next.options.named));
         text.push('\n');
     }
+    text.push('\n');
+    let closing = text.len();
     let call = next_call(step, next.options.max_details);
-    text.push_str(&format!("\nContinue with: {cursor}\nNext: {call}"));
+    text.push_str(&format!("Continue with: {cursor}\nNext: {call}"));
     Listing {
         text,
+        closing,
         shown: count,
         reason,
         next: Some(next),

@@ -14,6 +14,7 @@ mod rank;
 mod scan;
 mod stop;
 mod stored;
+mod titles;
 mod vector;
 mod word;
 
@@ -25,6 +26,7 @@ pub use fields::{observation_texts, record_texts, summary_texts};
 pub use query::{SearchTerms, terms};
 pub use rank::{Candidate, Ranked, Statistics, rank};
 pub use stored::StoredVector;
+pub use titles::{TitleWords, without_stop_words};
 pub use vector::{Vector, vector};
 
 /// The analyser's version, stored with every vector. Raise it whenever a text could give other

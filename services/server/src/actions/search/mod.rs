@@ -1,6 +1,11 @@
 //! `mem_search`: the only orchestration of its steps. What may follow what, and what a step says,
 //! is decided in the domain; here rows are found, state is kept and loaded.
 
+mod auto;
+mod index;
+
+use index::index;
+
 use cairn_domain::Rejection;
 use cairn_domain::ids::RecordId;
 use cairn_domain::project::{ProjectSet, Reader};
@@ -12,7 +17,6 @@ use cairn_domain::search::{
     Call, Continue, Cursor, Options, Plan, Reason, Shown, Step, Stored, View, join_timelines,
     render_complete, render_listing, render_selection, title,
 };
-use cairn_domain::text::terms;
 use cairn_store::TenantTx;
 use cairn_store::continuations::Loaded;
 use cairn_wire::search::{MemSearchAnswer, SearchDetail, SearchRow};
@@ -37,17 +41,36 @@ pub async fn mem_search(
     match Call::parse(&Input::read(arguments)?)? {
         Call::Start(options) => start(app, caller, options).await,
         Call::Continue(call) => follow(app, caller, &call).await,
-        Call::Auto(_) => Err(Rejection::invalid_input("mode", "guided").into()),
+        Call::Auto(options) => auto::auto(app, caller, options).await,
     }
 }
 
-async fn start(
+async fn start(app: &App, caller: &Caller, options: Options) -> Result<MemSearchAnswer, Failure> {
+    let now = app.clock.now();
+    let (tx, begun) = begin(app, caller, options).await?;
+    // No connection is held while the continuation is kept.
+    let found = index(app, tx, &begun.options, &begun.reader).await?;
+    let next = Stored::begin(begun.options, begun.scope, now, Uuid::now_v7().to_string());
+    let answer = list(app, &found.rows, next).await?;
+    Ok(MemSearchAnswer {
+        partial: found.partial,
+        ..answer
+    })
+}
+
+/// A search whose place is known.
+struct Begun {
+    options: Options,
+    reader: Reader,
+    scope: String,
+}
+
+async fn begin(
     app: &App,
     caller: &Caller,
     mut options: Options,
-) -> Result<MemSearchAnswer, Failure> {
-    let now = app.clock.now();
-    let mut tx = app.store.tenant(caller.tenant, "search.index").await?;
+) -> Result<(TenantTx, Begun), Failure> {
+    let mut tx = index::begin(app, caller.tenant).await?;
     let here = current_place(&mut tx, caller).await?;
     let scope = scope_of(caller, here.as_ref());
     let reader = match &options.project {
@@ -58,16 +81,12 @@ async fn start(
             named.reader
         }
     };
-    let terms = terms(&options.query);
-    let rows = if terms.is_empty() || reader.projects.is_empty() {
-        Vec::new()
-    } else {
-        tx.search_index(&terms, &reader, options.limit).await?
+    let begun = Begun {
+        options,
+        reader,
+        scope,
     };
-    // No connection is held while the continuation is kept.
-    tx.commit().await?;
-    let next = Stored::begin(options, scope, now, Uuid::now_v7().to_string());
-    list(app, &rows, next).await
+    Ok((tx, begun))
 }
 
 async fn follow(app: &App, caller: &Caller, call: &Continue) -> Result<MemSearchAnswer, Failure> {
@@ -128,8 +147,12 @@ async fn details(
     let mut records = tx.get_records(&ids, reader).await?;
     tx.commit().await?;
     records.retain(|record| chosen.iter().any(|shown| is_shown(record, shown)));
+    selected(caller, &records)
+}
+
+fn selected(caller: &Caller, records: &[Record]) -> Result<MemSearchAnswer, Failure> {
     let evidence = caller.scopes.contains(Scope::EvidenceRead);
-    let selection = render_selection(&records, View { evidence })?;
+    let selection = render_selection(records, View { evidence })?;
     let detail = |(record, text): (&Record, String)| SearchDetail {
         row: row(&record.row),
         text,
@@ -147,11 +170,7 @@ fn is_shown(record: &Record, shown: &Shown) -> bool {
 /// Renders a step that lists rows and keeps what the next one needs.
 async fn list(app: &App, rows: &[Row], next: Stored) -> Result<MemSearchAnswer, Failure> {
     let step = next.listed_step();
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a cursor is drawn from the system's randomness"
-    )]
-    let cursor = Cursor::from_random(rand::random());
+    let cursor = new_cursor();
     let listing = render_listing(rows, next, &cursor)?;
     let mut answer = answer(step, listing.text, listing.reason);
     answer.rows = rows[..listing.shown].iter().map(row).collect();
@@ -167,6 +186,14 @@ async fn list(app: &App, rows: &[Row], next: Stored) -> Result<MemSearchAnswer, 
     Ok(answer)
 }
 
+fn new_cursor() -> Cursor {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a cursor is drawn from the system's randomness"
+    )]
+    Cursor::from_random(rand::random())
+}
+
 fn complete(step: Step, reason: Reason) -> MemSearchAnswer {
     answer(step, render_complete(step, reason), Some(reason))
 }
@@ -177,6 +204,7 @@ fn answer(step: Step, text: String, reason: Option<Reason>) -> MemSearchAnswer {
         phase: step.title().to_owned(),
         status: "complete".to_owned(),
         reason: reason.map(|reason| reason.code().to_owned()),
+        partial: false,
         rows: Vec::new(),
         details: Vec::new(),
         continuation: None,

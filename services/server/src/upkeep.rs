@@ -1,0 +1,83 @@
+//! Upkeep: what a replica does for the database while it serves. Every replica may do it; each
+//! piece is small, and two that meet do it once.
+
+use std::time::Duration;
+
+use cairn_domain::ids::TenantId;
+use cairn_domain::limits;
+use cairn_store::{Store, StoreError};
+
+/// How often there is a look for work. New records wait so long for their places in the words
+/// index.
+const PERIOD: Duration = Duration::from_secs(2);
+/// Projects whose words are counted, and tenants whose vectors are rebuilt, in one look.
+const AT_ONCE: i32 = 4;
+/// Vectors that are rebuilt in one transaction.
+const REBUILT: u64 = 200;
+/// How long one piece may take: counting a large project takes a second or two.
+const PIECE_TIME: Duration = Duration::from_secs(60);
+
+/// Goes on until it is dropped. A failure means only that the work waits a little longer.
+pub async fn keep_up(store: Store) {
+    tokio::join!(
+        again("the words index was not cleaned", || clean(&store)),
+        again("words were not counted", || count_words(&store)),
+        again("vectors were not rebuilt", || rebuild(&store)),
+    );
+}
+
+async fn again<F: Future<Output = Result<(), StoreError>>>(what: &str, piece: impl Fn() -> F) {
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        let done = tokio::time::timeout(PIECE_TIME, piece()).await;
+        if let Err(error) = done.unwrap_or(Err(StoreError::Timeout)) {
+            tracing::debug!(%error, "{what}");
+        }
+    }
+}
+
+/// Keeps the lists of new records short that every search has to read.
+async fn clean(store: &Store) -> Result<(), StoreError> {
+    let cleaned = async {
+        let mut tx = store.system("upkeep.clean_search_index").await?;
+        let pages = tx.clean_search_index().await?;
+        tracing::trace!(pages, "words index cleaned");
+        tx.commit().await
+    };
+    let cleaned = tokio::time::timeout(limits::ANSWER_TIME, cleaned).await;
+    cleaned.unwrap_or(Err(StoreError::Timeout))
+}
+
+/// Counts the words of projects that have doubled since they were counted.
+async fn count_words(store: &Store) -> Result<(), StoreError> {
+    let mut system = store.system("upkeep.find_uncounted").await?;
+    let due = system.find_uncounted(AT_ONCE).await?;
+    system.commit().await?;
+    for (tenant, project) in due {
+        let mut tx = store.tenant(tenant, "upkeep.count_words").await?;
+        if tx.count_words(project).await? {
+            tx.commit().await?;
+            tracing::debug!(tenant.id = %tenant.uuid(), project.id = %project.uuid, "words counted");
+        }
+    }
+    Ok(())
+}
+
+/// Rebuilds vectors of an older analyser, batch by batch, while the service serves.
+async fn rebuild(store: &Store) -> Result<(), StoreError> {
+    let mut system = store.system("upkeep.find_stale").await?;
+    let stale = system.find_stale(AT_ONCE).await?;
+    system.commit().await?;
+    for tenant in stale {
+        while rebuild_some(store, tenant).await? == REBUILT {}
+    }
+    Ok(())
+}
+
+async fn rebuild_some(store: &Store, tenant: TenantId) -> Result<u64, StoreError> {
+    let mut tx = store.tenant(tenant, "upkeep.reindex").await?;
+    let rebuilt = tx.reindex(REBUILT).await?;
+    tx.commit().await?;
+    tracing::debug!(tenant.id = %tenant.uuid(), rebuilt, "vectors rebuilt");
+    Ok(rebuilt)
+}
