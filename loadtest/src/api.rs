@@ -42,30 +42,53 @@ impl Api {
             .http
             .get(format!("{}{path}", self.url))
             .bearer_auth(&self.key);
-        serde_json::from_slice(&send(request).await?)
+        serde_json::from_slice(&send(request).await?.whole()?)
             .with_context(|| format!("the answer of {path}"))
     }
 
     /// Calls an operation as its own caller.
     ///
     /// # Errors
-    /// As [`Self::get`].
+    /// As [`Self::get`]; also if a part of it was refused.
     pub async fn call(&self, operation: &Operation) -> anyhow::Result<Vec<u8>> {
-        match &operation.call {
-            Call::Get(path) => {
-                let request = self.http.get(format!("{}{path}", self.url));
-                send(within(request, operation)).await
-            }
+        self.answer(operation).await?.whole()
+    }
+
+    /// The same, of which a part may be refused.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn call_partly(&self, operation: &Operation) -> anyhow::Result<Vec<u8>> {
+        Ok(self.answer(operation).await?.body)
+    }
+
+    async fn answer(&self, operation: &Operation) -> anyhow::Result<Answer> {
+        let (request, body) = match &operation.call {
+            Call::Get(path) => (self.http.get(format!("{}{path}", self.url)), None),
             Call::GetAnew(path) => {
                 let request = self.http.get(format!("{}{path}", self.url));
-                send(within(request, operation).header("Cache-Control", "no-cache")).await
+                (request.header("Cache-Control", "no-cache"), None)
             }
-            Call::Post(path, body) => self.post(operation, path, body.clone()).await,
+            Call::Post(path, body) => (
+                self.http.post(format!("{}{path}", self.url)),
+                Some(body.clone()),
+            ),
             Call::Batch(items) => {
                 let (body, _) = Operation::batch_body(&operation.project, items);
-                self.post(operation, "/v1/events", body).await
+                (
+                    self.http.post(format!("{}/v1/events", self.url)),
+                    Some(body),
+                )
             }
-        }
+        };
+        let request = within(request, operation);
+        send(match body {
+            Some(body) => request
+                .header(reqwest::header::CONTENT_TYPE, "application/json")
+                .body(body),
+            None => request,
+        })
+        .await
     }
 
     /// Posts JSON as an operation's caller.
@@ -80,7 +103,25 @@ impl Api {
     ) -> anyhow::Result<Vec<u8>> {
         let request = self.http.post(format!("{}{path}", self.url)).body(body);
         let request = request.header(reqwest::header::CONTENT_TYPE, "application/json");
-        send(within(request, operation)).await
+        send(within(request, operation)).await?.whole()
+    }
+}
+
+/// An answer of success.
+struct Answer {
+    status: StatusCode,
+    path: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    /// Its body, unless something of the request was refused.
+    fn whole(self) -> anyhow::Result<Vec<u8>> {
+        if self.status == StatusCode::MULTI_STATUS {
+            let text = String::from_utf8_lossy(&self.body);
+            bail!("{}: {} {text}", self.path, self.status);
+        }
+        Ok(self.body)
     }
 }
 
@@ -90,13 +131,12 @@ fn within(request: RequestBuilder, operation: &Operation) -> RequestBuilder {
         .header("Cairn-Project", operation.encoded_project())
 }
 
-async fn send(request: RequestBuilder) -> anyhow::Result<Vec<u8>> {
+async fn send(request: RequestBuilder) -> anyhow::Result<Answer> {
     let response = request.send().await.context("calling the service")?;
     let (status, path) = (response.status(), response.url().path().to_owned());
-    let body = response.bytes().await.context("reading an answer")?;
-    // 207 says that something of the request was refused.
-    if !status.is_success() || status == StatusCode::MULTI_STATUS {
+    let body: Vec<u8> = response.bytes().await.context("reading an answer")?.into();
+    if !status.is_success() {
         bail!("{path}: {status} {}", String::from_utf8_lossy(&body));
     }
-    Ok(body.into())
+    Ok(Answer { status, path, body })
 }

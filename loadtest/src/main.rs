@@ -8,7 +8,9 @@ mod bench;
 mod demo;
 mod output;
 mod process;
+mod record_sets;
 mod service;
+mod whole;
 
 use std::process::ExitCode;
 

@@ -11,12 +11,13 @@ use anyhow::bail;
 use nix::sys::signal::Signal;
 use serde_json::{Map, Value, json};
 
+use super::against::{against_pgbench, interleave};
 use super::measure::Rounds;
 use super::operation::{Call, Operation, item_rest};
 use super::report::{rounded, table, write_figures};
 use super::rig::Rig;
-use super::scenario::CONTEXT;
-use super::{Options, against_pgbench, closed_loop, interleave, load};
+use super::scenario::{CONTEXT, Scenario};
+use super::{Load, Timing, closed_loop, load};
 use crate::api::Api;
 use crate::output::{complain, say};
 use crate::process::Running;
@@ -38,7 +39,7 @@ const LOG_GOAL: f64 = 1.5;
 /// # Errors
 /// If something does not work, or a goal is missed.
 pub fn run(
-    options: &Options,
+    options: &Load,
     runtime: &tokio::runtime::Runtime,
     rig: &Rig,
     api: &Api,
@@ -50,11 +51,11 @@ pub fn run(
         ..operation.clone()
     });
     complain("a kept context beside a bare route that returns the same bytes");
-    let cached = beside_bare_route(options, runtime, rig, api, Arc::new(kept.collect()))?;
+    let cached = beside_bare_route(&options.timing, runtime, rig, api, Arc::new(kept.collect()))?;
     complain("a context rendered anew beside the same SQL");
-    let uncached = against_pgbench(options, runtime, rig, api, anew)?;
+    let uncached = against_pgbench(&options.timing, runtime, rig, api, anew)?;
     complain("a list of 10,000 entries beside one of 200");
-    let log = long_beside_short(options, runtime, rig, api, &anew[0])?;
+    let log = long_beside_short(&options.timing, runtime, rig, api, &anew[0])?;
 
     let mut figures = Map::new();
     let mut missed = Vec::new();
@@ -108,10 +109,10 @@ pub fn run(
     ] {
         figures.insert(format!("{name}_goal"), json!(goal));
     }
-    figures.insert("rounds".to_owned(), json!(options.rounds.max(1)));
-    figures.insert("seconds".to_owned(), json!(options.seconds.max(1)));
+    figures.insert("rounds".to_owned(), json!(options.timing.rounds.max(1)));
+    figures.insert("seconds".to_owned(), json!(options.timing.seconds.max(1)));
     figures.insert("rows".to_owned(), json!(options.rows));
-    write_figures(options, figures)?;
+    write_figures(&options.machine.out, Scenario::Context.name(), figures)?;
     if !missed.is_empty() {
         bail!("missed: {}", missed.join(", "));
     }
@@ -149,7 +150,7 @@ async fn append(api: &Api, of: &Operation, entries: usize, open: usize) -> anyho
 }
 
 fn beside_bare_route(
-    options: &Options,
+    timing: &Timing,
     runtime: &tokio::runtime::Runtime,
     rig: &Rig,
     api: &Api,
@@ -180,7 +181,7 @@ fn beside_bare_route(
     })?;
     let (url, bare) = (format!("http://{listen}"), Arc::new(bare));
     interleave(
-        options,
+        timing,
         |time, seed| runtime.block_on(closed_loop::run(&rig.url, &kept, SESSIONS, time, seed)),
         ("bare route", |time, seed| {
             runtime.block_on(closed_loop::run(&url, &bare, SESSIONS, time, seed))
@@ -189,7 +190,7 @@ fn beside_bare_route(
 }
 
 fn long_beside_short(
-    options: &Options,
+    timing: &Timing,
     runtime: &tokio::runtime::Runtime,
     rig: &Rig,
     api: &Api,
@@ -206,12 +207,12 @@ fn long_beside_short(
         sides.push(Arc::new(vec![read]));
     }
     rig.psql("vacuum analyze")?;
-    let count = options.connections;
+    let count = timing.connections;
     let run = |side: &Arc<Vec<Operation>>, time, seed| {
         runtime.block_on(closed_loop::run(&rig.url, side, count, time, seed))
     };
     interleave(
-        options,
+        timing,
         |time, seed| run(&sides[0], time, seed),
         ("200 entries", |time, seed| run(&sides[1], time, seed)),
     )

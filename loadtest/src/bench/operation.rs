@@ -27,11 +27,18 @@ pub enum Call {
 }
 
 impl Operation {
-    /// The current project as the header carries it. The keys of the benches hold nothing that
-    /// percent-encoding would change but the colon.
+    /// The current project as the header carries it: percent-encoded.
     #[must_use]
     pub fn encoded_project(&self) -> String {
-        self.project.replace(':', "%3A")
+        let mut encoded = String::with_capacity(self.project.len() + 2);
+        for byte in self.project.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                encoded.push(char::from(byte));
+            } else {
+                encoded.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        encoded
     }
 
     /// A batch as a request's body, and its event ids.
@@ -68,6 +75,16 @@ pub fn item_rest(kind: &str, at: Option<&str>, body: &serde_json::Value) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_project_is_encoded_for_its_header() {
+        let operation = Operation {
+            key: String::new(),
+            project: "name:a b/é-1".to_owned(),
+            call: Call::Get(String::new()),
+        };
+        assert_eq!(operation.encoded_project(), "name%3Aa%20b%2F%C3%A9-1");
+    }
 
     #[test]
     fn a_batch_is_what_the_wire_takes() {

@@ -1,11 +1,12 @@
 //! The table for people and the figures for programs.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 
-use super::Options;
+use super::Load;
 use super::measure::{Rounds, Side};
 use super::scenario::{BATCH, Scenario};
 use crate::output::say;
@@ -14,13 +15,12 @@ use crate::output::say;
 ///
 /// # Errors
 /// If the goal is missed, after both are written; if they cannot be.
-pub fn write(options: &Options, rounds: &Rounds) -> anyhow::Result<()> {
-    let scenario = options.scenario;
+pub fn write(scenario: Scenario, load: &Load, rounds: &Rounds) -> anyhow::Result<()> {
     let (service, raw, ratio) = (rounds.service()?, rounds.raw()?, rounds.ratio());
     say(&table(scenario.operation(), ("pgbench", raw), service));
     say(&format!(
         "\nratio {ratio:.2} (median of {} rounds), goal {:.2}: {}",
-        options.rounds.max(1),
+        load.timing.rounds.max(1),
         scenario.goal(),
         if ratio >= scenario.goal() {
             "reached"
@@ -28,7 +28,8 @@ pub fn write(options: &Options, rounds: &Rounds) -> anyhow::Result<()> {
             "missed"
         }
     ));
-    write_figures(options, figures(options, service, raw, ratio))?;
+    let figures = figures(scenario, load, service, raw, ratio);
+    write_figures(&load.machine.out, scenario.name(), figures)?;
     if ratio < scenario.goal() || ratio.is_nan() {
         bail!(
             "{}: ratio {ratio:.2} misses the goal {:.2}",
@@ -39,15 +40,13 @@ pub fn write(options: &Options, rounds: &Rounds) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes `<scenario>.json`.
+/// Writes `<name>.json` to a folder.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write_figures(options: &Options, figures: Map<String, Value>) -> anyhow::Result<()> {
-    fs::create_dir_all(&options.out).context("making the folder for figures")?;
-    let path = options
-        .out
-        .join(format!("{}.json", options.scenario.name()));
+pub fn write_figures(out: &Path, name: &str, figures: Map<String, Value>) -> anyhow::Result<()> {
+    fs::create_dir_all(out).context("making the folder for figures")?;
+    let path = out.join(format!("{name}.json"));
     fs::write(&path, format!("{:#}\n", Value::Object(figures)))
         .with_context(|| format!("writing {}", path.display()))
 }
@@ -73,14 +72,20 @@ pub fn table(operation: &str, (raw_name, raw): (&str, Side), service: Side) -> S
 }
 
 /// A flat object; every name begins with the scenario's.
-fn figures(options: &Options, service: Side, raw: Side, ratio: f64) -> Map<String, Value> {
-    let name = options.scenario.name();
+fn figures(
+    scenario: Scenario,
+    load: &Load,
+    service: Side,
+    raw: Side,
+    ratio: f64,
+) -> Map<String, Value> {
+    let name = scenario.name();
     let mut figures = Map::new();
     let mut put = |figure: &str, value: Value| figures.insert(format!("{name}_{figure}"), value);
     put("ratio", rounded(ratio));
-    put("goal", json!(options.scenario.goal()));
+    put("goal", json!(scenario.goal()));
     put("rps", rounded(service.rate));
-    if options.scenario == Scenario::Ingest {
+    if scenario == Scenario::Ingest {
         put("rows_per_s", rounded(service.rate * BATCH as f64));
     }
     for (side, prefix) in [(service, ""), (raw, "pgbench_")] {
@@ -89,9 +94,9 @@ fn figures(options: &Options, service: Side, raw: Side, ratio: f64) -> Map<Strin
         put(&format!("{prefix}p99_ms"), rounded(side.p99));
     }
     put("pgbench_tps", rounded(raw.rate));
-    put("rounds", json!(options.rounds.max(1)));
-    put("seconds", json!(options.seconds.max(1)));
-    put("connections", json!(options.connections));
-    put("rows", json!(options.rows));
+    put("rounds", json!(load.timing.rounds.max(1)));
+    put("seconds", json!(load.timing.seconds.max(1)));
+    put("connections", json!(load.timing.connections));
+    put("rows", json!(load.rows));
     figures
 }

@@ -28,7 +28,7 @@ impl Replay {
     /// # Errors
     /// If `folder` holds neither, or what it holds cannot be read.
     pub fn of(folder: &Path, scratch: &Scratch) -> anyhow::Result<Self> {
-        let sets = record_sets::find(folder);
+        let sets = crate::record_sets::find(folder, crate::record_sets::RECORDS);
         if !sets.is_empty() {
             return Self::of_sets(&sets, scratch);
         }
@@ -61,7 +61,11 @@ impl Replay {
                 read.query.project
             ),
             checkout,
-            items: read.records.iter().map(record_sets::Record::item).collect(),
+            items: read
+                .records
+                .iter()
+                .map(crate::record_sets::Record::item)
+                .collect(),
             query: read.query.text,
         })
     }

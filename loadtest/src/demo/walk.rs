@@ -1,7 +1,6 @@
 //! The three steps of a search as an agent takes them, and what they cost against giving the
 //! agent the ten best records whole.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context;
@@ -13,6 +12,7 @@ use super::client::Client;
 use super::shim::Shim;
 use crate::output::{grouped, heading, say};
 use crate::service::EmbeddedService;
+use crate::whole::render;
 
 /// Rows of the index: as many as are dumped to compare with.
 const TOP: usize = 10;
@@ -122,35 +122,6 @@ fn record_path(id: &str) -> String {
         _ => "observations",
     };
     format!("/v1/{noun}/{}", id.trim_start_matches(['S', 'P']))
-}
-
-fn render(record: &Record) -> String {
-    let mut text = format!("### [{}]\nProject: {}\n", record.id, record.project_name);
-    let at = record.at.format("%Y-%m-%d %H:%M UTC");
-    let _ = writeln!(text, "By: {}, {at}", record.author);
-    let mut field = |name: &str, value: &str| {
-        if !value.is_empty() {
-            let _ = writeln!(text, "{name}: {value}");
-        }
-    };
-    field("Prompt", record.text.as_deref().unwrap_or_default());
-    if let Some(fields) = &record.observation {
-        field("Title", &fields.title);
-        field("Subtitle", &fields.subtitle);
-        field("Narrative", &fields.narrative);
-        field("Facts", &fields.facts.join("; "));
-        field("Files changed", &fields.files_modified.join(", "));
-        field("Files read", &fields.files_read.join(", "));
-    }
-    if let Some(fields) = &record.summary {
-        field("Request", &fields.request);
-        field("Investigated", &fields.investigated);
-        field("Learned", &fields.learned);
-        field("Completed", &fields.completed);
-        field("Next steps", &fields.next_steps);
-        field("Notes", &fields.notes);
-    }
-    text
 }
 
 #[cfg(test)]
