@@ -19,6 +19,7 @@ mod events;
 mod events_bad_input;
 mod mcp;
 mod mcp_faults;
+mod mcp_tools;
 mod openapi;
 mod problems;
 mod records;
