@@ -14,6 +14,8 @@ pub const READ_IDS: usize = 100;
 
 /// A title or a summary's request: one line a person can scan.
 pub const TITLE_UNITS: usize = 400;
+/// Characters of a text that stand for its title where it has none.
+pub const SAVED_TITLE_CHARS: usize = 60;
 /// A subtitle.
 pub const SUBTITLE_UNITS: usize = 1_000;
 /// A narrative, a field of a summary, one side of a tool use.

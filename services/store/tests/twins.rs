@@ -14,7 +14,7 @@ use cairn_store::StoreError;
 use cairn_store::credentials::KeyOwner;
 use cairn_store::events::{EventOutcome, EventStatus};
 use cairn_store::jobs::{JobKind, NewJob};
-use cairn_store::records::Deleted;
+use cairn_store::records::{Deleted, Promoted};
 use cairn_store::test_util::{TestDb, Twin};
 use cairn_store::work_state::WorkPick;
 use sqlx::PgConnection;
@@ -22,7 +22,7 @@ use support::*;
 use uuid::Uuid;
 
 /// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
-const COVERED: [&str; 29] = [
+const COVERED: [&str; 30] = [
     "check_events",
     "clear_contexts",
     "commit",
@@ -44,6 +44,7 @@ const COVERED: [&str; 29] = [
     "last_reply",
     "list_projects",
     "newest_work_entry",
+    "promote_record",
     "record_events",
     "revoke_credential",
     "search_index",
@@ -228,6 +229,10 @@ async fn writes_change_nothing_of_the_other_tenant() {
             .delete_record(id, &reader(me.owner), true, minute(1))
             .await;
         assert_eq!(deleted.expect("answered"), Deleted::NotFound);
+        for who in [me.owner, other.twin.owner] {
+            let promoted = tx.promote_record(id, &reader(who)).await;
+            assert_eq!(promoted.expect("answered"), Promoted::NotFound);
+        }
     }
     tx.insert_member("zoe", None, Role::Reader, minute(1))
         .await
@@ -292,7 +297,7 @@ async fn fill(db: &TestDb) -> (Twin, Other) {
     let theirs = [
         observation("common"),
         in_project("umbra", observation("umbra secret")),
-        in_project("umbra", summary("umbra summary")),
+        private(in_project("umbra", summary("umbra summary"))),
         in_project("umbra", prompt("umbra prompt")),
         in_project("umbra", turn_end("umbra reply")),
         in_project("umbra", observation("umbra again")),

@@ -1,5 +1,8 @@
 //! Observations, summaries and prompts: their fields as sent, the records as read back.
 
+mod write;
+pub use write::{Given, ObservationAround, ObservationWrite, RecordPatch, RecordWritten};
+
 use cairn_domain::Rejection;
 use cairn_domain::bounds::{self, Bound, Oversize};
 use cairn_domain::ids::ToolUseId;

@@ -64,12 +64,15 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(work_state::show))
         .routes(routes!(work_state::history))
         .routes(routes!(search::mem_search))
+        .routes(routes!(observations::add))
         .routes(routes!(
             observations::get_observation,
+            observations::patch_observation,
             observations::delete_observation
         ))
         .routes(routes!(
             observations::get_summary,
+            observations::patch_summary,
             observations::delete_summary
         ))
         .routes(routes!(

@@ -1,17 +1,19 @@
-//! Observations, summaries and prompts by id.
+//! Observations, summaries and prompts: storing one, and what can be done to one by its id.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use cairn_domain::Rejection;
 use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::scope::Scope;
 use cairn_wire::Problem;
-use cairn_wire::observations::{Record, RecordBatch, RecordBatchAnswer};
+use cairn_wire::observations::{
+    ObservationWrite, Record, RecordBatch, RecordBatchAnswer, RecordPatch, RecordWritten,
+};
 
-use super::extract::{ApiJson, ApiPath};
+use super::extract::{ApiJson, ApiPath, JsonText, idempotency_key};
 use crate::actions::{Failure, observations};
 use crate::app::App;
 use crate::auth::Caller;
@@ -38,6 +40,55 @@ fn shown(caller: &Caller, record: cairn_domain::record::Record) -> Record {
         record.without_evidence()
     }
 }
+
+/// Stores an observation: its fields, or a text with or without a title.
+#[utoipa::path(post, path = "/v1/observations", tag = "observations",
+    request_body = ObservationWrite, responses((status = 201, body = RecordWritten),
+        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        (status = 503, body = Problem, content_type = "application/problem+json")))]
+pub async fn add(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonText(json): JsonText,
+) -> Result<(StatusCode, Json<RecordWritten>), Failure> {
+    let write = ObservationWrite::read(&json).map_err(Problem::from)?;
+    let event_id = idempotency_key(&headers)?;
+    let added = observations::add(&app, &caller, write, event_id).await?;
+    let written = RecordWritten {
+        record: shown(&caller, added.record),
+        event_id_reused: added.event_id_reused,
+    };
+    Ok((StatusCode::CREATED, Json(written)))
+}
+
+macro_rules! patch {
+    ($path:literal, $kind:expr, $patch:ident) => {
+        /// Lets the team read a record that its author kept private. There is no way back.
+        #[utoipa::path(patch, path = $path, tag = "observations",
+                    params(("id" = String, Path, description = "The record's id")),
+                    request_body = RecordPatch, responses((status = 200, body = Record),
+                        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+                        (status = 503, body = Problem, content_type = "application/problem+json")))]
+        pub async fn $patch(
+            State(app): State<Arc<App>>,
+            caller: Caller,
+            ApiPath(id): ApiPath<String>,
+            ApiJson(patch): ApiJson<RecordPatch>,
+        ) -> Result<Json<Record>, Failure> {
+            let id = parse_id($kind, &id)?;
+            let record = observations::promote(&app, &caller, id, patch.parse()?).await?;
+            Ok(Json(shown(&caller, record)))
+        }
+    };
+}
+
+patch!(
+    "/v1/observations/{id}",
+    RecordKind::Observation,
+    patch_observation
+);
+patch!("/v1/summaries/{id}", RecordKind::Summary, patch_summary);
 
 macro_rules! by_id {
     ($path:literal, $kind:expr, $get:ident, $delete:ident) => {

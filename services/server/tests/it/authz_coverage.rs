@@ -40,6 +40,14 @@ fn operations() -> Vec<Operation> {
         scope: write,
         is_by_id: true,
     };
+    let patch = |path, call| Operation {
+        method: Method::PATCH,
+        path,
+        call,
+        body: Some(json!({"visibility": "team"})),
+        scope: write,
+        is_by_id: true,
+    };
     let post = |path, body, scope| Operation {
         method: Method::POST,
         path,
@@ -79,12 +87,16 @@ fn operations() -> Vec<Operation> {
         },
         post("/v1/events", json!({"items": []}), write),
         post("/v1/events/check", json!({"event_ids": []}), write),
+        patch("/v1/observations/{id}", "/v1/observations/1"),
+        patch("/v1/summaries/{id}", "/v1/summaries/S1"),
         get("/v1/observations/{id}", "/v1/observations/1", read, true),
         get("/v1/summaries/{id}", "/v1/summaries/S1", read, true),
         get("/v1/prompts/{id}", "/v1/prompts/P1", read, true),
         delete("/v1/observations/{id}", "/v1/observations/1"),
         delete("/v1/summaries/{id}", "/v1/summaries/1"),
         delete("/v1/prompts/{id}", "/v1/prompts/1"),
+        // Last: what a stranger stores has the numbers that are asked for above.
+        post("/v1/observations", json!({"title": "treasure"}), write),
     ]
 }
 
@@ -108,6 +120,9 @@ fn tools() -> Vec<(&'static str, Value, Scope)> {
         ("get_observations", json!({"ids": ["1", "S1"]}), read),
         ("work_state_write", entry, Scope::WorkWrite),
         ("work_state_read", json!({}), read),
+        ("save_memory", json!({"text": "x"}), Scope::MemoryWrite),
+        ("observation_add", json!({"title": "x"}), Scope::MemoryWrite),
+        ("memory_add", json!({"title": "x"}), Scope::MemoryWrite),
     ]
 }
 

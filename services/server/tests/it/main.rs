@@ -24,6 +24,7 @@ mod openapi;
 mod problems;
 mod records;
 mod redis_away;
+mod remembering;
 mod replicas;
 mod search;
 mod shutdown;

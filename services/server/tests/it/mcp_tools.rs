@@ -25,6 +25,7 @@ async fn the_core_is_listed_in_the_order_of_the_contract() {
         "get_observations",
         "work_state_write",
         "work_state_read",
+        "save_memory",
     ];
     assert_eq!(listed, wanted);
 }
@@ -96,7 +97,12 @@ async fn each_tool_says_whether_it_changes_anything() {
         .await
         .ok();
     let tools = answer["result"]["tools"].as_array().expect("tools");
-    let writing = ["work_state_write"];
+    let writing = [
+        "work_state_write",
+        "save_memory",
+        "observation_add",
+        "memory_add",
+    ];
     for tool in tools {
         let name = tool["name"].as_str().expect("a name");
         let reads = !writing.contains(&name);

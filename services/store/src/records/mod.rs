@@ -1,11 +1,14 @@
-//! Records read by their ids, and deleted. Searching stands in `search.rs`, neighbours in
+//! Records read by their ids, promoted and deleted. Searching stands in `search.rs`, neighbours in
 //! `timeline.rs`; what all of them share, how a row is read and who may read it, is in `row.rs`.
 
 mod body;
 mod delete;
+mod locked;
+mod promote;
 pub(crate) mod row;
 
 pub use delete::Deleted;
+pub use promote::Promoted;
 
 use std::collections::HashMap;
 

@@ -70,6 +70,13 @@ impl Tool {
         }
     }
 
+    const fn legacy(self) -> Self {
+        Self {
+            profile: Profile::Legacy,
+            ..self
+        }
+    }
+
     const fn always_loaded(self) -> Self {
         Self {
             is_always_loaded: true,
@@ -115,6 +122,21 @@ const TOOLS: &[Tool] = &[
         work_state::read_schema,
         |call| Box::pin(work_state::read(call)),
     ),
+    Tool::reading(
+        &["save_memory"],
+        "Save one fact to the team's memory.",
+        observations::save_schema,
+        |call| Box::pin(observations::save(call)),
+    )
+    .writing(),
+    Tool::reading(
+        &["observation_add", "memory_add"],
+        "Add a finished observation to the team's memory. For a single fact, save_memory.",
+        observations::add_schema,
+        |call| Box::pin(observations::add_observation(call)),
+    )
+    .writing()
+    .legacy(),
 ];
 
 /// Calls a tool, whatever is listed; `None` if there is none of this name.

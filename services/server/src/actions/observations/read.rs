@@ -1,4 +1,4 @@
-//! Observations, summaries and prompts by id: reading them, deleting them.
+//! Records by id: one, several, and the text of `get_observations`.
 
 use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::record::Record;
@@ -6,11 +6,10 @@ use cairn_domain::scope::Scope;
 use cairn_domain::search::input::{ids, number, object};
 use cairn_domain::search::{Records, View, render_part, render_records};
 use cairn_domain::{Rejection, limits};
-use cairn_store::records::Deleted;
 use serde_json::Value;
 
-use super::Failure;
-use super::projects::place_by_id;
+use crate::actions::Failure;
+use crate::actions::projects::place_by_id;
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -98,32 +97,5 @@ impl Asked {
             project,
             part,
         })
-    }
-}
-
-/// Deletes a record for good. Doing it again is no error.
-///
-/// # Errors
-/// `not_found` if it never was or is not the caller's to see; `insufficient_scope` if somebody
-/// else wrote it and the caller is no admin.
-pub async fn delete(app: &App, caller: &Caller, id: RecordId) -> Result<(), Failure> {
-    caller.require(Scope::MemoryWrite)?;
-    let _turn = app.store.turn(caller.tenant).await?;
-    let mut tx = app
-        .store
-        .tenant(caller.tenant, "observations.delete")
-        .await?;
-    let place = place_by_id(&mut tx, caller, None).await?;
-    let now = app.clock.now();
-    match tx
-        .delete_record(id, &place.reader, caller.is_admin(), now)
-        .await?
-    {
-        Deleted::Done => {
-            tx.commit().await?;
-            Ok(())
-        }
-        Deleted::NotFound => Err(Rejection::NotFound.into()),
-        Deleted::Forbidden => Err(Rejection::InsufficientScope(Scope::TenantAdmin).into()),
     }
 }
