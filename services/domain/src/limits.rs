@@ -9,6 +9,16 @@ pub const BODY_BYTES: usize = 2 * 1024 * 1024;
 pub const BATCH_ITEMS: usize = 500;
 /// Event ids in one reconciliation call.
 pub const CHECK_IDS: usize = 1_000;
+/// Items in one page of a list, by default.
+pub const LIST_ITEMS: u32 = 50;
+/// Items that a page of a list may be asked for.
+pub const MAX_LIST_ITEMS: u32 = 200;
+/// Files that a row of a list names.
+pub const LISTED_FILES: usize = 12;
+/// Files that may be asked for at once: spellings of one, or the few that a tool call touches.
+pub const ASKED_FILES: usize = 10;
+/// Observations in one answer about files.
+pub const FILE_OBSERVATIONS: u32 = 40;
 /// Ids in one batch read.
 pub const READ_IDS: usize = 100;
 
@@ -118,6 +128,8 @@ pub const EXPIRED_TTL: Duration = Duration::from_secs(15 * 60);
 pub const EMBEDDED_CURSORS: usize = 1_024;
 /// Sealed bytes kept in process in the embedded mode.
 pub const EMBEDDED_CURSOR_BYTES: usize = 8 * 1024 * 1024;
+/// The cursor of a list's page: a place in an order, with its signature.
+pub const PAGE_CURSOR_BYTES: usize = 512;
 /// Keys in the cursor ring.
 pub const CURSOR_KEYS: usize = 3;
 

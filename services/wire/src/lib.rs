@@ -12,6 +12,7 @@ pub mod auth;
 pub mod context;
 pub mod events;
 pub mod observations;
+pub mod query;
 pub mod reading;
 pub mod search;
 pub mod session;

@@ -64,7 +64,8 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(work_state::show))
         .routes(routes!(work_state::history))
         .routes(routes!(search::mem_search))
-        .routes(routes!(observations::add))
+        .routes(routes!(observations::add, observations::list))
+        .routes(routes!(observations::by_file))
         .routes(routes!(
             observations::get_observation,
             observations::patch_observation,

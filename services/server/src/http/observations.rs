@@ -1,5 +1,6 @@
 //! Observations, summaries and prompts: storing one, and what can be done to one by its id.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use axum::Json;
@@ -10,10 +11,11 @@ use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::scope::Scope;
 use cairn_wire::Problem;
 use cairn_wire::observations::{
-    ObservationWrite, Record, RecordBatch, RecordBatchAnswer, RecordPatch, RecordWritten,
+    FileAnswer, FileAsk, FileQuery, ListAnswer, ListAsk, ListQuery, ObservationWrite, Record,
+    RecordBatch, RecordBatchAnswer, RecordOrder, RecordPatch, RecordWritten,
 };
 
-use super::extract::{ApiJson, ApiPath, JsonText, idempotency_key};
+use super::extract::{ApiJson, ApiPairs, ApiPath, JsonText, idempotency_key};
 use crate::actions::{Failure, observations};
 use crate::app::App;
 use crate::auth::Caller;
@@ -60,6 +62,34 @@ pub async fn add(
         event_id_reused: added.event_id_reused,
     };
     Ok((StatusCode::CREATED, Json(written)))
+}
+
+/// What observations there are, newest first, page by page.
+#[utoipa::path(get, path = "/v1/observations", tag = "observations", params(ListQuery),
+    responses((status = 200, body = ListAnswer),
+        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        (status = 503, body = Problem, content_type = "application/problem+json")))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiPairs(pairs): ApiPairs,
+) -> Result<Json<ListAnswer>, Failure> {
+    let ask = ListAsk::read(&pairs)?;
+    observations::list(&app, &caller, &ask).await.map(Json)
+}
+
+/// What is known of some files, newest first.
+#[utoipa::path(get, path = "/v1/observations/by-file", tag = "observations", params(FileQuery),
+    responses((status = 200, body = FileAnswer),
+        (status = "4XX", body = Problem, content_type = "application/problem+json"),
+        (status = 503, body = Problem, content_type = "application/problem+json")))]
+pub async fn by_file(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    ApiPairs(pairs): ApiPairs,
+) -> Result<Json<FileAnswer>, Failure> {
+    let ask = FileAsk::read(&pairs)?;
+    observations::by_file(&app, &caller, &ask).await.map(Json)
 }
 
 macro_rules! patch {
@@ -143,7 +173,7 @@ by_id!(
     delete_prompt
 );
 
-/// Several records at once, in the order asked.
+/// Several records at once, in the order asked for.
 #[utoipa::path(post, path = "/v1/observations/batch", tag = "observations",
     request_body = RecordBatch, responses((status = 200, body = RecordBatchAnswer),
         (status = "4XX", body = Problem, content_type = "application/problem+json"),
@@ -154,11 +184,18 @@ pub async fn batch(
     ApiJson(batch): ApiJson<RecordBatch>,
 ) -> Result<Json<RecordBatchAnswer>, Failure> {
     let ids = batch.parse()?;
-    let records = observations::list(&app, &caller, &ids, batch.project.as_deref()).await?;
+    let order = RecordOrder::parse(batch.order.as_deref())?;
+    let mut records = observations::read(&app, &caller, &ids, batch.project.as_deref()).await?;
     let missing = ids
         .iter()
         .filter(|id| !records.iter().any(|record| record.row.id == **id));
     let missing = missing.map(ToString::to_string).collect();
+    let when = |record: &cairn_domain::record::Record| (record.row.at, record.row.id);
+    match order {
+        RecordOrder::Given => {}
+        RecordOrder::DateAscending => records.sort_by_key(when),
+        RecordOrder::DateDescending => records.sort_by_key(|record| Reverse(when(record))),
+    }
     Ok(Json(RecordBatchAnswer {
         items: records
             .into_iter()

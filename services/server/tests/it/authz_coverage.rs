@@ -87,6 +87,13 @@ fn operations() -> Vec<Operation> {
         },
         post("/v1/events", json!({"items": []}), write),
         post("/v1/events/check", json!({"event_ids": []}), write),
+        get("/v1/observations", "/v1/observations", read, false),
+        get(
+            "/v1/observations/by-file",
+            "/v1/observations/by-file?path=treasure.rs",
+            read,
+            false,
+        ),
         patch("/v1/observations/{id}", "/v1/observations/1"),
         patch("/v1/summaries/{id}", "/v1/summaries/S1"),
         get("/v1/observations/{id}", "/v1/observations/1", read, true),
@@ -221,7 +228,10 @@ async fn twins_never_see_each_other_through_any_operation() {
     let (owner, stranger) = (app.owner().await, app.stranger().await);
     owner
         .events(vec![
-            item("observation", json!({"title": "treasure of acme"})),
+            item(
+                "observation",
+                json!({"title": "treasure of acme", "files_read": ["treasure.rs"]}),
+            ),
             item("summary", json!({"request": "treasure of acme"})),
             item("prompt", json!({"text": "treasure of acme"})),
             item(

@@ -17,6 +17,7 @@ mod degraded;
 mod edge;
 mod events;
 mod events_bad_input;
+mod listing;
 mod mcp;
 mod mcp_faults;
 mod mcp_tools;

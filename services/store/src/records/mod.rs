@@ -1,8 +1,9 @@
-//! Records read by their ids, promoted and deleted. Searching stands in `search.rs`, neighbours in
+//! Records read by their ids, listed, promoted and deleted. Searching stands in `search.rs`, neighbours in
 //! `timeline.rs`; what all of them share, how a row is read and who may read it, is in `row.rs`.
 
 mod body;
 mod delete;
+mod list;
 mod locked;
 mod promote;
 pub(crate) mod row;

@@ -19,7 +19,7 @@ use crate::auth::Caller;
 /// `not_found` if it is missing or not the caller's to see; a lacking scope or an unavailable
 /// store.
 pub async fn get(app: &App, caller: &Caller, id: RecordId) -> Result<Record, Failure> {
-    let mut found = list(app, caller, &[id], None).await?;
+    let mut found = read(app, caller, &[id], None).await?;
     found.pop().ok_or_else(|| Rejection::NotFound.into())
 }
 
@@ -27,14 +27,14 @@ pub async fn get(app: &App, caller: &Caller, id: RecordId) -> Result<Record, Fai
 ///
 /// # Errors
 /// A lacking scope, an unknown project, or an unavailable store.
-pub async fn list(
+pub async fn read(
     app: &App,
     caller: &Caller,
     ids: &[RecordId],
     project: Option<&str>,
 ) -> Result<Vec<Record>, Failure> {
     caller.require(Scope::MemoryRead)?;
-    let mut tx = app.store.tenant(caller.tenant, "observations.list").await?;
+    let mut tx = app.store.tenant(caller.tenant, "observations.read").await?;
     let place = place_by_id(&mut tx, caller, project).await?;
     let records = tx.get_records(ids, &place.reader).await?;
     tx.commit().await?;
@@ -44,11 +44,11 @@ pub async fn list(
 /// The text of `get_observations`: full records by id, a long one in parts.
 ///
 /// # Errors
-/// `invalid_input` naming the argument; otherwise as [`list`].
+/// `invalid_input` naming the argument; otherwise as [`read`].
 pub async fn render(app: &App, caller: &Caller, arguments: Value) -> Result<String, Failure> {
     caller.require(Scope::MemoryRead)?;
     let asked = Asked::read(arguments)?;
-    let records = list(app, caller, &asked.ids, asked.project.as_deref()).await?;
+    let records = read(app, caller, &asked.ids, asked.project.as_deref()).await?;
     let evidence = caller.scopes.contains(Scope::EvidenceRead);
     let view = View { evidence };
     if let (Some(part), Some(record)) = (asked.part, records.first()) {
