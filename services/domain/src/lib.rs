@@ -37,3 +37,4 @@ pub mod text;
 pub mod search;
 
 pub mod context;
+pub mod timeline;

@@ -92,6 +92,12 @@ pub const DEFAULT_DETAILS: u32 = 3;
 pub const MAX_DEPTH: u32 = 3;
 /// The default of [`MAX_DEPTH`].
 pub const DEFAULT_DEPTH: u32 = 2;
+/// Rows on each side of the anchor of a timeline that is asked for alone.
+pub const TIMELINE_DEPTH: u32 = 50;
+/// The default of [`TIMELINE_DEPTH`].
+pub const DEFAULT_TIMELINE_DEPTH: u32 = 3;
+/// The text of such a timeline.
+pub const TIMELINE_BYTES: usize = 32 * 1024;
 /// Rows of a whole timeline step.
 pub const TIMELINE_ROWS: usize = 35;
 /// A title in a row of a step.

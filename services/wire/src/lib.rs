@@ -17,6 +17,7 @@ pub mod reading;
 pub mod search;
 pub mod session;
 pub mod time;
+pub mod timeline;
 pub mod work_state;
 
 /// What a client needs of the domain: limits, ids, text bounds.

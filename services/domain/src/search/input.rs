@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::bounds::head_bytes;
+use crate::bounds::{head_bytes, units};
 use crate::ids::RecordId;
 use crate::{Rejection, limits};
 
@@ -103,6 +103,20 @@ pub fn number(
             Err(Rejection::invalid_input(argument, &allowed))
         }
     }
+}
+
+/// The words of a search, trimmed.
+///
+/// # Errors
+/// `invalid_input` if there are none, or too many.
+pub fn query(text: &str) -> Result<String, Rejection> {
+    let text = text.trim();
+    let fits = units(text) <= limits::QUERY_UNITS && text.len() <= limits::QUERY_BYTES;
+    if text.is_empty() || !fits {
+        let allowed = "1 to 500 UTF-16 code units and at most 1,024 bytes";
+        return Err(Rejection::invalid_input("query", allowed));
+    }
+    Ok(text.to_owned())
 }
 
 /// Yes or no, as a value or as its word. Null is absent.

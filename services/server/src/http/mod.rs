@@ -12,6 +12,7 @@ mod events;
 mod health;
 mod observations;
 mod search;
+mod timeline;
 pub mod work_state;
 
 use std::sync::Arc;
@@ -64,6 +65,7 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(work_state::show))
         .routes(routes!(work_state::history))
         .routes(routes!(search::mem_search))
+        .routes(routes!(timeline::show))
         .routes(routes!(observations::add, observations::list))
         .routes(routes!(observations::by_file))
         .routes(routes!(

@@ -60,6 +60,7 @@ fn operations() -> Vec<Operation> {
         get("/v1/me", "/v1/me", None, false),
         get("/v1/context", "/v1/context", read, false),
         post("/v1/mem-search", json!({"query": "treasure"}), read),
+        get("/v1/timeline", "/v1/timeline?query=treasure", read, false),
         post(
             "/v1/observations/batch",
             json!({"ids": ["1", "S1", "P1"]}),
@@ -127,6 +128,7 @@ fn tools() -> Vec<(&'static str, Value, Scope)> {
         ("get_observations", json!({"ids": ["1", "S1"]}), read),
         ("work_state_write", entry, Scope::WorkWrite),
         ("work_state_read", json!({}), read),
+        ("timeline", json!({"anchor": "1"}), read),
         ("save_memory", json!({"text": "x"}), Scope::MemoryWrite),
         ("observation_add", json!({"title": "x"}), Scope::MemoryWrite),
         ("memory_add", json!({"title": "x"}), Scope::MemoryWrite),

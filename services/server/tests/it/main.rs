@@ -29,5 +29,6 @@ mod remembering;
 mod replicas;
 mod search;
 mod shutdown;
+mod timeline;
 mod work_state;
 mod work_state_replicas;

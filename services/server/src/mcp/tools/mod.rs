@@ -6,6 +6,7 @@
 mod listing;
 mod observations;
 mod search;
+mod timeline;
 mod work_state;
 
 use std::pin::Pin;
@@ -129,6 +130,13 @@ const TOOLS: &[Tool] = &[
         |call| Box::pin(observations::save(call)),
     )
     .writing(),
+    Tool::reading(
+        &["timeline"],
+        "Legacy: what happened around a record. Prefer mem_search.",
+        timeline::schema,
+        |call| Box::pin(timeline::show(call)),
+    )
+    .legacy(),
     Tool::reading(
         &["observation_add", "memory_add"],
         "Add a finished observation to the team's memory. For a single fact, save_memory.",
