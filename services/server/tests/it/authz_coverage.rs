@@ -119,19 +119,24 @@ async fn call(caller: &Caller, operation: &Operation) -> crate::support::Reply {
     caller.send(request).await
 }
 
-/// Each tool with arguments that reach the first tenant's records, and the scope it needs.
-fn tools() -> Vec<(&'static str, Value, Scope)> {
-    let read = Scope::MemoryRead;
+/// Each tool with arguments that reach the first tenant's records, and the scope it needs, if any.
+fn tools() -> Vec<(&'static str, Value, Option<Scope>)> {
+    let read = Some(Scope::MemoryRead);
+    let write = Some(Scope::MemoryWrite);
     let entry = json!({"list": "hoard", "fields": {"note": "treasure of others"}});
     vec![
+        ("important_workflow", json!({}), None),
+        ("__IMPORTANT", json!({}), None),
         ("mem_search", json!({"query": "treasure"}), read),
         ("get_observations", json!({"ids": ["1", "S1"]}), read),
-        ("work_state_write", entry, Scope::WorkWrite),
+        ("work_state_write", entry, Some(Scope::WorkWrite)),
         ("work_state_read", json!({}), read),
         ("timeline", json!({"anchor": "1"}), read),
-        ("save_memory", json!({"text": "x"}), Scope::MemoryWrite),
-        ("observation_add", json!({"title": "x"}), Scope::MemoryWrite),
-        ("memory_add", json!({"title": "x"}), Scope::MemoryWrite),
+        ("observation_context", json!({}), read),
+        ("memory_context", json!({"query": "treasure"}), read),
+        ("save_memory", json!({"text": "x"}), write),
+        ("observation_add", json!({"title": "x"}), write),
+        ("memory_add", json!({"title": "x"}), write),
     ]
 }
 
@@ -161,10 +166,12 @@ async fn every_tool_is_covered_and_closed_to_others() {
     assert_eq!(owner.work("hoard", entry).await.status, 201);
     let stranger = app.stranger().await;
     for (name, arguments, scope) in tools() {
-        let others: Vec<Scope> = Scope::ALL.into_iter().filter(|s| *s != scope).collect();
-        let without = app.owner_with(&others).await;
-        let refused = call_tool(&without, name, &arguments).await;
-        assert_eq!(refused.code(), "insufficient_scope", "{name}");
+        if let Some(scope) = scope {
+            let others: Vec<Scope> = Scope::ALL.into_iter().filter(|s| *s != scope).collect();
+            let without = app.owner_with(&others).await;
+            let refused = call_tool(&without, name, &arguments).await;
+            assert_eq!(refused.code(), "insufficient_scope", "{name}");
+        }
         let anonymous = call_tool(&app.anonymous(), name, &arguments).await;
         assert_eq!(anonymous.code(), "unauthenticated", "{name}");
         let theirs = call_tool(&stranger, name, &arguments).await;
@@ -172,7 +179,7 @@ async fn every_tool_is_covered_and_closed_to_others() {
             theirs.status == 200 && !theirs.text.contains("of acme"),
             "{name}: {theirs:?}"
         );
-        if scope == Scope::MemoryRead {
+        if scope == Some(Scope::MemoryRead) {
             let own = call_tool(&owner, name, &arguments).await;
             assert!(own.text.contains("treasure of acme"), "{name}: {own:?}");
         }

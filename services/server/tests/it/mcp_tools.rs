@@ -31,6 +31,81 @@ async fn the_core_is_listed_in_the_order_of_the_contract() {
 }
 
 #[tokio::test]
+async fn other_names_of_the_same_are_listed_for_those_who_ask() {
+    let app = TestApp::start().await;
+    let owner = app.owner().await;
+    let legacy = owner.listed_tools(Some("legacy")).await;
+    assert_eq!(
+        legacy[..3],
+        ["important_workflow", "__IMPORTANT", "mem_search"]
+    );
+    let last = ["observation_context", "memory_context"];
+    assert_eq!(legacy[legacy.len() - 2..], last);
+    let asked = "core, memory_add, __IMPORTANT";
+    let mut wanted = owner.listed_tools(None).await;
+    wanted.insert(0, "__IMPORTANT".to_owned());
+    wanted.push("memory_add".to_owned());
+    assert_eq!(owner.listed_tools(Some(asked)).await, wanted);
+}
+
+#[tokio::test]
+async fn the_way_to_search_is_told_to_the_character() {
+    let app = TestApp::start().await;
+    // Whoever may do nothing at all may read it.
+    let caller = app.owner_with(&[]).await;
+    let (text, is_error) = caller.tool("important_workflow", json!({})).await;
+    assert!(!is_error);
+    insta::assert_snapshot!(text, @r"
+    Search memory with mem_search: it does the three steps (index, context, details) and keeps them in order.
+    1. mem_search(query) lists titles. 2. mem_search(continuation, selectedIds) shows what surrounds them. 3. The same again returns full records.
+    Ids already in front of you (session index): get_observations(ids).
+    The original tool output, rarely needed: get_tool_uses(ids).
+    Special filters: search, timeline.
+    ");
+    assert_eq!(caller.tool("__IMPORTANT", json!({})).await, (text, false));
+}
+
+#[tokio::test]
+async fn the_overview_is_the_same_as_over_http() {
+    let app = TestApp::start().await;
+    let (owner, stranger) = (app.owner().await, app.stranger().await);
+    for title in ["pool leak", "worker ports", "pool size"] {
+        owner.remember(title, "").await;
+    }
+    stranger.remember("pool of umbra", "").await;
+    for name in ["observation_context", "memory_context"] {
+        for (arguments, address) in [
+            (json!({}), "?format=overview"),
+            (json!({"limit": "2"}), "?format=overview&observations=2"),
+            (json!({"query": "pool"}), "?format=overview&query=pool"),
+            (json!({"query": " "}), "?format=overview"),
+        ] {
+            let (text, is_error) = owner.tool(name, arguments).await;
+            let over_http = owner.get(&format!("/v1/context{address}")).await.text;
+            assert_eq!((text, is_error), (over_http, false), "{address}");
+        }
+    }
+    let (text, _) = owner.tool("memory_context", json!({"query": "pool"})).await;
+    assert!(
+        text.contains("# Memory: 2 observations across 1 session\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("#3 pool size") && !text.contains("worker"),
+        "{text}"
+    );
+    for (arguments, says) in [
+        (json!({"limit": 0}), "invalid_input - limit: "),
+        (json!({"limit": 501}), "invalid_input - limit: "),
+        (json!({"query": "x".repeat(501)}), "invalid_input - query: "),
+        (json!({"project": "nowhere"}), "not_found - "),
+    ] {
+        let (text, is_error) = owner.tool("observation_context", arguments).await;
+        assert!(is_error && text.starts_with(says), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn the_request_decides_what_is_listed_else_the_tenant() {
     let app = TestApp::start().await;
     let (owner, stranger) = (app.owner().await, app.stranger().await);

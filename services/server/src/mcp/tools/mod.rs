@@ -3,6 +3,8 @@
 //! Which of them a host is shown is decided in [`listing`]; any of them can be called. Schemas and
 //! calls stand in one file a noun.
 
+mod context;
+mod guide;
 mod listing;
 mod observations;
 mod search;
@@ -96,6 +98,13 @@ impl Tool {
 /// All tools, in the order in which they are listed.
 const TOOLS: &[Tool] = &[
     Tool::reading(
+        &["important_workflow", "__IMPORTANT"],
+        "Read first: how to search memory.",
+        guide::schema,
+        |call| Box::pin(guide::workflow(call)),
+    )
+    .legacy(),
+    Tool::reading(
         &["mem_search"],
         "Search the team's memory, for every memory question. query gives titles; continuation with selectedIds gives what surrounds them; once more gives the full records.",
         search::mem_search_schema,
@@ -144,6 +153,13 @@ const TOOLS: &[Tool] = &[
         |call| Box::pin(observations::add_observation(call)),
     )
     .writing()
+    .legacy(),
+    Tool::reading(
+        &["observation_context", "memory_context"],
+        "Legacy: what this project remembers, newest first, in one short text.",
+        context::schema,
+        |call| Box::pin(context::overview(call)),
+    )
     .legacy(),
 ];
 
