@@ -23,6 +23,7 @@ pub mod template;
 pub mod event;
 pub mod hex;
 pub mod hlc;
+pub mod listing;
 pub mod observation;
 pub mod project;
 pub mod record;
@@ -36,3 +37,4 @@ pub mod text;
 pub mod search;
 
 pub mod context;
+pub mod timeline;

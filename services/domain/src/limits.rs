@@ -9,11 +9,23 @@ pub const BODY_BYTES: usize = 2 * 1024 * 1024;
 pub const BATCH_ITEMS: usize = 500;
 /// Event ids in one reconciliation call.
 pub const CHECK_IDS: usize = 1_000;
+/// Items in one page of a list, by default.
+pub const LIST_ITEMS: u32 = 50;
+/// Items that a page of a list may be asked for.
+pub const MAX_LIST_ITEMS: u32 = 200;
+/// Files that a row of a list names.
+pub const LISTED_FILES: usize = 12;
+/// Files that may be asked for at once: spellings of one, or the few that a tool call touches.
+pub const ASKED_FILES: usize = 10;
+/// Observations in one answer about files.
+pub const FILE_OBSERVATIONS: u32 = 40;
 /// Ids in one batch read.
 pub const READ_IDS: usize = 100;
 
 /// A title or a summary's request: one line a person can scan.
 pub const TITLE_UNITS: usize = 400;
+/// Characters of a text that stand for its title where it has none.
+pub const SAVED_TITLE_CHARS: usize = 60;
 /// A subtitle.
 pub const SUBTITLE_UNITS: usize = 1_000;
 /// A narrative, a field of a summary, one side of a tool use.
@@ -80,6 +92,12 @@ pub const DEFAULT_DETAILS: u32 = 3;
 pub const MAX_DEPTH: u32 = 3;
 /// The default of [`MAX_DEPTH`].
 pub const DEFAULT_DEPTH: u32 = 2;
+/// Rows on each side of the anchor of a timeline that is asked for alone.
+pub const TIMELINE_DEPTH: u32 = 50;
+/// The default of [`TIMELINE_DEPTH`].
+pub const DEFAULT_TIMELINE_DEPTH: u32 = 3;
+/// The text of such a timeline.
+pub const TIMELINE_BYTES: usize = 32 * 1024;
 /// Rows of a whole timeline step.
 pub const TIMELINE_ROWS: usize = 35;
 /// A title in a row of a step.
@@ -131,6 +149,8 @@ pub const EXPIRED_TTL: Duration = Duration::from_secs(15 * 60);
 pub const EMBEDDED_CURSORS: usize = 1_024;
 /// Sealed bytes kept in process in the embedded mode.
 pub const EMBEDDED_CURSOR_BYTES: usize = 8 * 1024 * 1024;
+/// The cursor of a list's page: a place in an order, with its signature.
+pub const PAGE_CURSOR_BYTES: usize = 512;
 /// Keys in the cursor ring.
 pub const CURSOR_KEYS: usize = 3;
 

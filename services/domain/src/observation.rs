@@ -2,6 +2,7 @@
 //! (mode `code`, contract 3.3).
 
 use crate::bounds::units;
+use crate::limits;
 
 /// What kind of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -206,6 +207,17 @@ impl ObservationDraft {
         };
         let total = units(&self.title) + units(&self.subtitle) + units(&self.narrative) + facts;
         u32::try_from(total.div_ceil(4)).unwrap_or(u32::MAX)
+    }
+}
+
+/// The title of a text that was saved without one: its first characters on one line, and `...` if
+/// there are more.
+#[must_use]
+pub fn title_of(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(limits::SAVED_TITLE_CHARS) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
     }
 }
 

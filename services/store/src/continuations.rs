@@ -107,6 +107,12 @@ impl Continuations {
         }
     }
 
+    /// The ring, which also signs the cursors of lists.
+    #[must_use]
+    pub const fn ring(&self) -> &KeyRing {
+        &self.ring
+    }
+
     /// Keeps a state under a fresh cursor until `expires_at`. For 15 minutes more the cursor is
     /// still recognised as expired.
     ///

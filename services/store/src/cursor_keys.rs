@@ -1,7 +1,7 @@
-//! The key ring of continuations: how a cursor is hidden and its state sealed.
+//! The key ring of cursors: how a continuation is hidden and its state sealed.
 //!
 //! Pure functions of keys, scope and cursor (contract 7.4). Where sealed states are kept is the
-//! business of `continuations.rs`.
+//! business of `continuations.rs`; cursors of lists, which need no keeping, of `page_cursor.rs`.
 
 use std::fmt;
 
@@ -122,10 +122,14 @@ impl CursorKey {
         &self.kid
     }
 
+    /// What the key signs. Whoever signs begins with a label of its own.
+    pub(crate) fn mac(&self) -> Hmac<Sha256> {
+        Hmac::new_from_slice(&self.secret).expect("an HMAC takes keys of any length")
+    }
+
     /// What a cursor of a scope is called in the store: 64 hex digits that lead back to neither.
     pub(crate) fn state_key(&self, scope: &str, cursor: &str) -> String {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(&self.secret).expect("an HMAC takes keys of any length");
+        let mut mac = self.mac();
         for part in [
             STATE_LABEL,
             b"\0",

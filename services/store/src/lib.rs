@@ -42,6 +42,7 @@ pub mod work_state;
 pub mod continuations;
 pub mod cursor_keys;
 pub mod embedded;
+pub mod page_cursor;
 mod redis_link;
 
 #[cfg(feature = "test-util")]

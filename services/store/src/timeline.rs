@@ -1,8 +1,9 @@
-//! The context step of a search: what stands around records, in time.
+//! What stands around records, in time: the context step of a search, and timelines of one.
 
 use cairn_domain::ids::RecordId;
 use cairn_domain::project::Reader;
 use cairn_domain::record::Row;
+use cairn_domain::timeline::TimelineRow;
 use sqlx::FromRow;
 
 use crate::records::row::{RowColumns, project_keys, readable, row_columns, row_joins};
@@ -14,6 +15,7 @@ struct Neighbour {
     anchor: i64,
     #[sqlx(flatten)]
     row: RowColumns,
+    read_tokens: i32,
 }
 
 impl TenantTx {
@@ -30,24 +32,57 @@ impl TenantTx {
         after: u32,
         reader: &Reader,
     ) -> Result<Vec<Vec<Row>>, StoreError> {
+        let timelines = self.neighbours(anchors, before, after, reader).await?;
+        let rows = |timeline: Vec<TimelineRow>| timeline.into_iter().map(|shown| shown.row);
+        let timelines = timelines.into_iter().map(rows);
+        Ok(timelines.map(Iterator::collect).collect())
+    }
+
+    /// The same around one anchor, with what reading each record costs; empty if the anchor is
+    /// gone or unreadable.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn surroundings(
+        &mut self,
+        anchor: RecordId,
+        before: u32,
+        after: u32,
+        reader: &Reader,
+    ) -> Result<Vec<TimelineRow>, StoreError> {
+        let mut timelines = self.neighbours(&[anchor], before, after, reader).await?;
+        Ok(timelines.pop().unwrap_or_default())
+    }
+
+    async fn neighbours(
+        &mut self,
+        anchors: &[RecordId],
+        before: u32,
+        after: u32,
+        reader: &Reader,
+    ) -> Result<Vec<Vec<TimelineRow>>, StoreError> {
         let (kinds, numbers) = split(anchors);
         let rows: Vec<Neighbour> = sqlx::query_as(concat!(
             "select u.nth as anchor, ",
             row_columns!("n"),
-            " from unnest($4::smallint[], $5::bigint[]) with ordinality u (kind, number, nth)
+            ", n.read_tokens
+             from unnest($4::smallint[], $5::bigint[]) with ordinality u (kind, number, nth)
              join records r on r.tenant_id = $1 and r.kind = u.kind and r.number = u.number and ",
             readable!("r"),
             " cross join lateral (
-               (select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id
+               (select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id,
+                  b.read_tokens
                 from records b
                 where b.tenant_id = $1 and b.project_id = r.project_id
                   and (b.at, b.kind, b.number) < (r.at, r.kind, r.number) and ",
             readable!("b"),
             "   order by b.at desc, b.kind desc, b.number desc limit $6)
                union all
-               select r.kind, r.number, r.title, r.obs_type, r.at, r.project_id, r.author_id
+               select r.kind, r.number, r.title, r.obs_type, r.at, r.project_id, r.author_id,
+                 r.read_tokens
                union all
-               (select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id
+               (select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id,
+                  b.read_tokens
                 from records b
                 where b.tenant_id = $1 and b.project_id = r.project_id
                   and (b.at, b.kind, b.number) > (r.at, r.kind, r.number) and ",
@@ -69,7 +104,10 @@ impl TenantTx {
         for neighbour in rows {
             let nth = usize::try_from(neighbour.anchor - 1).unwrap_or(usize::MAX);
             if let Some(timeline) = timelines.get_mut(nth) {
-                timeline.push(neighbour.row.read()?);
+                timeline.push(TimelineRow {
+                    row: neighbour.row.read()?,
+                    read_tokens: u32::try_from(neighbour.read_tokens).unwrap_or_default(),
+                });
             }
         }
         Ok(timelines)

@@ -5,7 +5,7 @@ mod support;
 use cairn_domain::event::Visibility;
 use cairn_domain::record::RecordBody;
 use cairn_domain::text::terms;
-use cairn_store::records::Deleted;
+use cairn_store::records::{Deleted, Promoted};
 use cairn_store::test_util::{TestDb, Twin};
 use support::*;
 
@@ -172,6 +172,106 @@ async fn a_timeline_stays_in_the_anchors_project_and_in_order() {
 }
 
 #[tokio::test]
+async fn promoting_is_for_the_author_and_for_good() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let events = [
+        private(observation("zebra")),
+        private(summary("zebra")),
+        prompt("zebra"),
+        observation("plain"),
+        in_project("b", private(observation("zebra"))),
+    ];
+    record(&db.store, &twin, twin.owner, &events).await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let my_app = tx.find_projects("my-app").await.expect("find")[0]
+        .project
+        .id;
+    tx.commit().await.expect("commit");
+    let here = reader_of(twin.owner, &[my_app]);
+    let states = || async { (position(&db, &twin).await, revision(&db).await) };
+    let before = states().await;
+    for (id, by, outcome) in [
+        ("1", reader(twin.member), Promoted::NotFound),
+        ("2", reader(twin.member), Promoted::Forbidden),
+        ("9", reader(twin.owner), Promoted::NotFound),
+        ("P1", reader(twin.owner), Promoted::NotFound),
+        ("3", here.clone(), Promoted::NotFound),
+        ("2", here.clone(), Promoted::Done),
+    ] {
+        assert_eq!(promote(&db, &twin, id, &by).await, outcome, "{id}");
+    }
+    // Nothing was private there, or nothing was done.
+    assert_eq!(states().await, before);
+    for id in ["1", "S1"] {
+        assert_eq!(promote(&db, &twin, id, &here).await, Promoted::Done);
+        // Once more changes nothing.
+        assert_eq!(promote(&db, &twin, id, &here).await, Promoted::Done);
+    }
+    assert_eq!(states().await, (before.0 + 2, before.1 + 2));
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let (query, member) = (terms("zebra"), reader(twin.member));
+    let found = tx.search_index(&query, &member, 20).await;
+    let found = found.expect("search").into_iter();
+    let mut found: Vec<String> = found.map(|row| row.id.to_string()).collect();
+    found.sort();
+    assert_eq!(found, ["1", "S1"]);
+    let all = ids(&["1", "S1", "3"]);
+    let read = tx.get_records(&all, &reader(twin.owner)).await;
+    let read = read.expect("read");
+    let placed: Vec<_> = read.iter().map(|r| (r.visibility, r.position)).collect();
+    assert_eq!(placed[0], (Visibility::Team, before.0 + 1));
+    assert_eq!(placed[1], (Visibility::Team, before.0 + 2));
+    assert_eq!(placed[2].0, Visibility::Private);
+}
+
+#[tokio::test]
+async fn a_promotion_and_a_deletion_of_one_record_wait_for_each_other() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    record(&db.store, &twin, twin.owner, &[private(observation("x"))]).await;
+    let id = ids(&["1"])[0];
+    let all = reader(twin.owner);
+    let mut first = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let deleted = first.delete_record(id, &all, false, minute(1)).await;
+    assert_eq!(deleted.expect("answered"), Deleted::Done);
+    let second = async {
+        let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+        let promoted = tx.promote_record(id, &reader(twin.owner)).await;
+        promoted.expect("answered")
+    };
+    let commit = async {
+        wait_until_blocked(&db).await;
+        first.commit().await.expect("commit");
+    };
+    let (promoted, ()) = tokio::join!(second, commit);
+    assert_eq!(promoted, Promoted::NotFound);
+}
+
+async fn promote(
+    db: &TestDb,
+    twin: &Twin,
+    id: &str,
+    by: &cairn_domain::project::Reader,
+) -> Promoted {
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let promoted = tx
+        .promote_record(ids(&[id])[0], by)
+        .await
+        .expect("answered");
+    tx.commit().await.expect("commit");
+    promoted
+}
+
+async fn position(db: &TestDb, twin: &Twin) -> i64 {
+    sqlx::query_scalar("select position from tenant_counters where tenant_id = $1")
+        .bind(twin.tenant.key())
+        .fetch_one(&mut db.admin().await)
+        .await
+        .expect("a position")
+}
+
+#[tokio::test]
 async fn deleting_follows_who_may_and_says_so() {
     let db = TestDb::new().await;
     let twin = db.twins.0;
@@ -313,7 +413,7 @@ async fn the_context_revision_is_raised_by_what_the_context_shows_alone() {
 }
 
 async fn revision(db: &TestDb) -> i64 {
-    sqlx::query_scalar("select context_revision from projects")
+    sqlx::query_scalar("select sum(context_revision)::bigint from projects")
         .fetch_one(&mut db.admin().await)
         .await
         .expect("a revision")

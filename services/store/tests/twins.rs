@@ -8,6 +8,7 @@ use std::path::Path;
 
 use cairn_domain::context::Selection;
 use cairn_domain::ids::ToolUseId;
+use cairn_domain::listing::ListPick;
 use cairn_domain::project::{Project, ProjectSet};
 use cairn_domain::scope::Role;
 use cairn_domain::search::Filter;
@@ -16,7 +17,7 @@ use cairn_store::StoreError;
 use cairn_store::credentials::KeyOwner;
 use cairn_store::events::{EventOutcome, EventStatus};
 use cairn_store::jobs::{JobKind, NewJob};
-use cairn_store::records::Deleted;
+use cairn_store::records::{Deleted, Promoted};
 use cairn_store::search::{Found, Question, Words};
 use cairn_store::test_util::{TestDb, Twin};
 use cairn_store::tool_uses::EvidenceRead;
@@ -26,7 +27,7 @@ use support::*;
 use uuid::Uuid;
 
 /// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
-const COVERED: [&str; 35] = [
+const COVERED: [&str; 40] = [
     "check_events",
     "clear_contexts",
     "commit",
@@ -45,18 +46,23 @@ const COVERED: [&str; 35] = [
     "get_project_family",
     "get_records",
     "get_rows",
+    "get_setting",
     "get_tenant_name",
     "insert_credential",
     "insert_member",
     "last_reply",
+    "list_observations",
     "list_projects",
     "newest_work_entry",
+    "observations_by_file",
+    "promote_record",
     "read_tool_uses",
     "record_events",
     "reindex",
     "revoke_credential",
     "search",
     "search_index",
+    "surroundings",
     "timeline",
     "touch_credential",
     "tenant",
@@ -123,6 +129,8 @@ async fn reads_show_nothing_of_the_other_tenant() {
     let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
     assert_eq!(tx.tenant(), me.tenant);
     assert_eq!(tx.get_tenant_name().await.expect("a name"), "acme");
+    let setting = tx.get_setting("tools").await;
+    assert_eq!(setting.expect("answered"), None);
 
     assert_eq!(tx.find_member("zoe").await.expect("find"), None);
     for text in [
@@ -181,12 +189,28 @@ async fn reads_show_nothing_of_the_other_tenant() {
     let common = tx.search_index(&terms("common"), &all, 20).await;
     assert_eq!(common.expect("search").len(), 1);
 
+    let file = "src/net/retry.ts".to_owned();
+    for who in [me.owner, other.twin.owner] {
+        for (reader, count) in [(reader(who), 1), (reader_of(who, &[other.project.id]), 0)] {
+            let pick = ListPick::default();
+            let listed = tx.list_observations(&pick, None, 20, &reader).await;
+            assert_eq!(listed.expect("list").len(), count);
+            let paths = std::slice::from_ref(&file);
+            let about = tx.observations_by_file(paths, 20, &reader).await;
+            assert_eq!(about.expect("by file").len(), count);
+        }
+    }
+
     // Numbers that only the other tenant has.
     let theirs = ids(&["2", "S1", "P1"]);
     assert_eq!(tx.get_records(&theirs, &all).await.expect("read"), []);
     assert_eq!(tx.get_rows(&theirs, &all).await.expect("read"), []);
     let timelines = tx.timeline(&theirs, 3, 3, &all).await.expect("timeline");
     assert!(timelines.iter().all(Vec::is_empty));
+    for id in theirs {
+        let around = tx.surroundings(id, 3, 3, &all).await;
+        assert_eq!(around.expect("answered"), []);
+    }
     // Numbers that both have: mine, and nothing around it.
     let mine = tx.timeline(&ids(&["1"]), 3, 3, &all).await.expect("mine");
     assert_eq!(mine[0].len(), 1);
@@ -290,6 +314,10 @@ async fn writes_change_nothing_of_the_other_tenant() {
             .delete_record(id, &reader(me.owner), true, minute(1))
             .await;
         assert_eq!(deleted.expect("answered"), Deleted::NotFound);
+        for who in [me.owner, other.twin.owner] {
+            let promoted = tx.promote_record(id, &reader(who)).await;
+            assert_eq!(promoted.expect("answered"), Promoted::NotFound);
+        }
     }
     let deleted = tx
         .delete_tool_use(ToolUseId(2), &reader(me.owner), true)
@@ -363,7 +391,7 @@ async fn fill(db: &TestDb) -> (Twin, Other) {
     let theirs = [
         observation("common"),
         in_project("umbra", observation("umbra secret")),
-        in_project("umbra", summary("umbra summary")),
+        private(in_project("umbra", summary("umbra summary"))),
         in_project("umbra", prompt("umbra prompt")),
         in_project("umbra", turn_end("umbra reply")),
         in_project("umbra", observation("umbra again")),
@@ -390,6 +418,11 @@ async fn fill(db: &TestDb) -> (Twin, Other) {
         .project;
     tx.commit().await.expect("commit");
     let mut admin = db.admin().await;
+    sqlx::query("update tenants set settings = '{\"tools\":\"umbra\"}' where tenant_id = $1")
+        .bind(twin.tenant.key())
+        .execute(&mut admin)
+        .await
+        .expect("a setting");
     let session = scalar(
         &mut admin,
         "select uid from sessions where tenant_id = $1 and project_id

@@ -7,7 +7,9 @@ use cairn_domain::context::{Budget, FullField, Options, Selection, Zone};
 use cairn_domain::limits;
 use cairn_domain::observation::{Concept, ObservationType};
 use cairn_domain::room::Room;
+use cairn_domain::search::input::{number, object, query};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 /// The question of `GET /v1/context`. What is left out has the default of the client's setting of
@@ -115,6 +117,24 @@ pub struct ContextAsk {
 }
 
 impl ContextQuery {
+    /// Reads the arguments of tool `observation_context`: an overview.
+    ///
+    /// # Errors
+    /// `invalid_input` naming the first argument that cannot be read.
+    pub fn from_arguments(arguments: Value) -> Result<Self, Rejection> {
+        let arguments = object(arguments, &["query", "project"], &["limit"])?;
+        let text = |name| arguments.get(name).and_then(Value::as_str);
+        let limit = arguments.get("limit");
+        let words = text("query").map(str::trim).filter(|text| !text.is_empty());
+        Ok(Self {
+            format: Some("overview".to_owned()),
+            query: words.map(query).transpose()?,
+            project: text("project").map(str::to_owned),
+            observations: number("limit", limit, 1, limits::MAX_CONTEXT_OBSERVATIONS)?,
+            ..Self::default()
+        })
+    }
+
     /// Reads the question.
     ///
     /// # Errors

@@ -238,7 +238,7 @@ fn part<T: DeserializeOwned>(
 }
 
 /// A moment within what the service can keep; a clock that was never set shows 1970.
-fn parse_time(pointer: &str, at: DateTime<Utc>) -> Result<DateTime<Utc>, Rejection> {
+pub(crate) fn parse_time(pointer: &str, at: DateTime<Utc>) -> Result<DateTime<Utc>, Rejection> {
     if at.timestamp() < 0 {
         return Err(Rejection::invalid_field(pointer, "not before 1970"));
     }

@@ -12,10 +12,12 @@ pub mod auth;
 pub mod context;
 pub mod events;
 pub mod observations;
+pub mod query;
 pub mod reading;
 pub mod search;
 pub mod session;
 pub mod time;
+pub mod timeline;
 pub mod tool_uses;
 pub mod work_state;
 

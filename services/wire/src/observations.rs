@@ -1,5 +1,13 @@
 //! Observations, summaries and prompts: their fields as sent, the records as read back.
 
+mod list;
+mod write;
+
+pub use list::{
+    FileAnswer, FileAsk, FileItem, FileQuery, ListAnswer, ListAsk, ListItem, ListQuery,
+};
+pub use write::{Given, ObservationAround, ObservationWrite, RecordPatch, RecordWritten};
+
 use cairn_domain::Rejection;
 use cairn_domain::bounds::{self, Bound, Oversize};
 use cairn_domain::ids::ToolUseId;
@@ -338,6 +346,39 @@ pub struct RecordBatch {
     /// Id, key or name of a project that confines the answer.
     #[serde(default)]
     pub project: Option<String>,
+    /// `given` (default), `date_asc` or `date_desc`.
+    #[serde(default)]
+    pub order: Option<String>,
+}
+
+/// In which order records are answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordOrder {
+    /// As they were asked for.
+    #[default]
+    Given,
+    /// The oldest first.
+    DateAscending,
+    /// The newest first.
+    DateDescending,
+}
+
+impl RecordOrder {
+    /// Reads the word for an order.
+    ///
+    /// # Errors
+    /// `invalid_field` for any other word.
+    pub fn parse(word: Option<&str>) -> Result<Self, Rejection> {
+        match word.unwrap_or("given") {
+            "given" => Ok(Self::Given),
+            "date_asc" => Ok(Self::DateAscending),
+            "date_desc" => Ok(Self::DateDescending),
+            _ => Err(Rejection::invalid_field(
+                "/order",
+                "given, date_asc or date_desc",
+            )),
+        }
+    }
 }
 
 impl RecordBatch {

@@ -106,6 +106,8 @@ pub struct Settings {
     pub exclude: Vec<String>,
     /// Tools whose calls are not recorded.
     pub skip_tools: Vec<String>,
+    /// The tools that hosts are shown: `core`, `legacy`, or names; `None` leaves it to the tenant.
+    pub tools: Option<String>,
     /// UTF-16 code units that a session start may print, 4,000 to 10,000.
     pub context_limit: usize,
     /// What a session start asks for.
@@ -153,6 +155,10 @@ impl Settings {
                     .find("skip_tools")
                     .unwrap_or_else(|| SKIP_TOOLS.to_owned()),
             ),
+            tools: layers.parsed("tools", "core, legacy, or names of tools", |text| {
+                let plain = |c: char| c.is_ascii_alphanumeric() || "_-, ".contains(c);
+                text.chars().all(plain).then_some(text)
+            }),
             context_limit: layers
                 .parsed("context_limit", "4000 to 10000", |text| {
                     let range = limits::LEAST_CONTEXT_UNITS..=limits::CONTEXT_UNITS;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use cairn_wire::domain::event::Visibility;
 use cairn_wire::session::SessionName;
 use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, StatusCode};
@@ -16,7 +17,7 @@ use super::message::Message;
 use super::{answer, work_state};
 use crate::account::{self, Account};
 use crate::api::{self, Api};
-use crate::commands::no_home;
+use crate::commands::{EXCLUDED, no_home};
 use crate::config::{Dirs, HostEnv, Settings};
 use crate::exit::Failure;
 use crate::problem::Problem;
@@ -35,6 +36,14 @@ const GIT_PATIENCE: Duration = Duration::from_secs(8);
 /// What a call reads if git took longer.
 const NO_PROJECT: &str =
     "project_required - git is slow to name this repository; try again, or name a project";
+
+/// Tools that store something of the folder they are called in.
+const WRITES: [&str; 4] = [
+    "work_state_write",
+    "save_memory",
+    "observation_add",
+    "memory_add",
+];
 
 /// What a caller without a valid key reads.
 const SIGN_IN: &str = "unauthenticated - sign in with: cairn login";
@@ -110,8 +119,8 @@ impl Bridge {
 
     /// The answer to a message; `None` if none is due.
     pub async fn forward(&self, message: &Message) -> Option<String> {
-        if let Some(refusal) = work_state::refuse(self, message) {
-            return answer::told(message, refusal, true);
+        if self.is_excluded && is_write(message) {
+            return answer::told(message, EXCLUDED, true);
         }
         // A write whose answer is lost is the same write when it is sent again.
         let event_id = Uuid::now_v7();
@@ -171,6 +180,13 @@ impl Bridge {
         if message.method == "tools/call" {
             request = request.header("Idempotency-Key", event_id.to_string());
         }
+        // What is kept private by setting stays so where an agent does not say.
+        if self.settings.visibility == Visibility::Private {
+            request = request.header("Cairn-Visibility", Visibility::Private.name());
+        }
+        if let (Some(tools), "tools/list") = (&self.settings.tools, message.method.as_str()) {
+            request = request.header("Cairn-Tools", tools);
+        }
         let reply = Reply::of(self.with_headers(request, message), api::ANSWER_BYTES).await;
         let reply = reply.map_err(|failure| match failure {
             Failure::Unreachable(why) => away(why),
@@ -227,6 +243,11 @@ impl Bridge {
             None => request,
         }
     }
+}
+
+fn is_write(message: &Message) -> bool {
+    let name = message.name.as_deref();
+    message.method == "tools/call" && name.is_some_and(|name| WRITES.contains(&name))
 }
 
 /// Text as a header carries it: as it is if it is plain, else in the base64 form.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::answer;
 use super::bridge::Bridge;
 use super::message::Message;
-use crate::commands::{EXCLUDED, flush};
+use crate::commands::flush;
 use crate::copies::Copies;
 use crate::hooks::start_flusher;
 use crate::project::Project;
@@ -29,11 +29,6 @@ const AGAIN: Duration = Duration::from_secs(4);
 
 /// How long the spool is looked through for a call: the service may have taken most of its time.
 const PATIENCE: Duration = Duration::from_millis(300);
-
-/// Why a call is not sent at all: an excluded folder sends nothing.
-pub fn refuse(bridge: &Bridge, message: &Message) -> Option<&'static str> {
-    (tool(message)? == WRITE && bridge.is_excluded).then_some(EXCLUDED)
-}
 
 /// The answer once more, if entries of this machine waited for the service, which is back: a read
 /// shows them with the rest. All else that waits is sent behind it.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
+use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::support::{Double, KEY, Machine, Reply};
@@ -104,6 +105,37 @@ fn messages_pass_with_the_headers_that_mirror_them() {
     );
     assert_eq!(of(modern)["mcp-protocol-version"], "2026-07-28");
     assert_eq!(of(modern)["mcp-name"], "=?base64?Y2Fmw6k=?=");
+}
+
+#[test]
+fn settings_that_the_service_goes_by_travel_with_each_message() {
+    const LIST: &str = r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#;
+    let double = Double::start();
+    for (tools, visibility) in [(None, None), (Some("legacy, save_memory"), Some("private"))] {
+        let mut machine = Machine::new(&double.url);
+        if let (Some(tools), Some(visibility)) = (tools, visibility) {
+            machine = machine.set("CAIRN_TOOLS", tools);
+            machine = machine.set("CAIRN_VISIBILITY", visibility);
+        }
+        let mut shim = Shim::start(&machine);
+        shim.ask(LIST);
+        shim.ask(CALL);
+        shim.end();
+        let inner = double.inner.lock().expect("whole");
+        let newest = |text: &str| {
+            let mut requests = inner.requests.iter().rev();
+            let found = requests.find(|(_, _, body)| body == text.as_bytes());
+            found.expect("passed through").1.clone()
+        };
+        let (list, call) = (newest(LIST), newest(CALL));
+        let of = |headers: &HeaderMap, name: &str| {
+            let value = headers.get(name).map(|value| value.to_str().expect("text"));
+            value.map(str::to_owned)
+        };
+        assert_eq!(of(&list, "cairn-tools").as_deref(), tools);
+        assert_eq!(of(&call, "cairn-visibility").as_deref(), visibility);
+        assert_eq!(of(&call, "cairn-tools"), None);
+    }
 }
 
 #[test]
@@ -375,8 +407,14 @@ fn an_excluded_folder_sends_and_keeps_no_entry() {
     let machine = Machine::new(&double.url).set("CAIRN_EXCLUDE", "~/app");
     let mut shim = Shim::start(&machine);
     let write = serde_json::json!({"list": "plan", "fields": {"n": 1}});
-    let (text, _) = call(&mut shim, "work_state_write", write);
-    assert_eq!(text, "Not stored: this folder is excluded.");
+    for (tool, arguments) in [
+        ("work_state_write", write),
+        ("save_memory", serde_json::json!({"text": "kept to itself"})),
+    ] {
+        let (text, is_error) = call(&mut shim, tool, arguments);
+        assert_eq!(text, "Not stored: this folder is excluded.");
+        assert!(is_error, "{tool}");
+    }
     shim.end();
     for command in [
         ["work", "add", "plan", "n=1"],

@@ -7,7 +7,7 @@ mod budget;
 mod overview;
 mod render;
 mod rows;
-mod table;
+pub(crate) mod table;
 mod tokens;
 mod zone;
 

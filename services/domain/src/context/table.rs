@@ -6,11 +6,11 @@ use super::{TableRow, Zone};
 use crate::plain::one_line;
 
 /// The head of each table.
-const COLUMNS: &str = "| ID | Time | T | Title | Read |\n|---|---|---|---|---|\n";
+pub(crate) const COLUMNS: &str = "| ID | Time | T | Title | Read |\n|---|---|---|---|---|\n";
 /// The group of rows that name no file.
 const NO_FILE: &str = "General";
 /// Stands for the time of the row above.
-const SAME: &str = "\u{2033}";
+pub(crate) const SAME: &str = "\u{2033}";
 
 /// Renders the table of a project, newest first. Groups stand in order of first appearance.
 #[must_use]
@@ -66,7 +66,7 @@ fn push_row(row: &TableRow, time: &str, text: &mut String) {
 }
 
 /// A text in a cell: a bar would end it, and so would one behind an escaped backslash.
-fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     let mut cell = String::new();
     let mut slashes = 0;
     for c in one_line(text).chars() {

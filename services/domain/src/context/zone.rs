@@ -1,6 +1,6 @@
 //! The reader's zone: it comes from the client, never from the machine that renders.
 
-use chrono::{DateTime, Offset, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, Offset, TimeDelta, TimeZone, Utc};
 use chrono_tz::{OffsetName, Tz};
 
 /// Abbreviations of North American time with their hours from UTC. Other places use the same
@@ -58,6 +58,19 @@ impl Zone {
     #[must_use]
     pub fn clock(self, at: DateTime<Utc>) -> DateTime<Tz> {
         at.with_timezone(&self.0)
+    }
+
+    /// The first instant of a day by the clock of this zone. Where the clocks skip midnight, that
+    /// is when they go on.
+    #[must_use]
+    pub fn day_begins(self, day: NaiveDate) -> DateTime<Utc> {
+        // No zone skips more than a day.
+        let quarters = (0..=4 * 24).filter_map(|quarter| {
+            let clock = day.and_time(NaiveTime::MIN) + TimeDelta::minutes(15 * quarter);
+            self.0.from_local_datetime(&clock).earliest()
+        });
+        let begins = quarters.map(|at| at.to_utc()).next();
+        begins.unwrap_or_else(|| day.and_time(NaiveTime::MIN).and_utc())
     }
 
     /// An instant as the title of a context tells it: `2026-10-12 3:45pm GMT+8`.

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::bounds::head_bytes;
+use crate::bounds::{head_bytes, units};
 use crate::ids::RecordId;
 use crate::{Rejection, limits};
 
@@ -105,6 +105,20 @@ pub fn number(
     }
 }
 
+/// The words of a search, trimmed.
+///
+/// # Errors
+/// `invalid_input` if there are none, or too many.
+pub fn query(text: &str) -> Result<String, Rejection> {
+    let text = text.trim();
+    let fits = units(text) <= limits::QUERY_UNITS && text.len() <= limits::QUERY_BYTES;
+    if text.is_empty() || !fits {
+        let allowed = "1 to 500 UTF-16 code units and at most 1,024 bytes";
+        return Err(Rejection::invalid_input("query", allowed));
+    }
+    Ok(text.to_owned())
+}
+
 /// Yes or no, as a value or as its word. Null is absent.
 ///
 /// # Errors
@@ -169,6 +183,26 @@ pub fn list<T: PartialEq>(
         }
     }
     Ok(Some(listed))
+}
+
+/// A list of texts: a list, a list as JSON text, or a single text. Numbers read as their digits.
+/// Null is absent.
+///
+/// # Errors
+/// `invalid_input` naming `argument`.
+pub fn texts(argument: &str, value: Option<&Value>) -> Result<Option<Vec<String>>, Rejection> {
+    let items = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(value) => items(value),
+    };
+    let text = |item: Value| match item {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let texts = items.and_then(|items| items.into_iter().map(text).collect());
+    let refuse = || Rejection::invalid_input(argument, "a list of texts");
+    texts.map(Some).ok_or_else(refuse)
 }
 
 fn items(value: &Value) -> Option<Vec<Value>> {
@@ -271,6 +305,19 @@ mod tests {
             .expect("given");
         let ids: Vec<String> = ids.iter().map(RecordId::to_string).collect();
         assert_eq!(ids.join(" "), read);
+    }
+
+    #[rstest]
+    #[case(json!(["a", 4]), Some("a 4"))]
+    #[case(json!("[\"a\"]"), Some("a"))]
+    #[case(json!("a, b"), Some("a, b"))]
+    #[case(json!([]), Some(""))]
+    #[case(json!("[a"), None)]
+    #[case(json!([["a"]]), None)]
+    #[case(json!(true), None)]
+    fn c050_texts_may_come_as_text_or_alone(#[case] value: Value, #[case] read: Option<&str>) {
+        let texts = texts("facts", Some(&value)).ok().flatten();
+        assert_eq!(texts.map(|texts| texts.join(" ")).as_deref(), read);
     }
 
     #[rstest]

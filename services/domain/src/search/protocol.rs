@@ -3,10 +3,9 @@
 
 use chrono::{DateTime, Utc};
 
-use super::input::{Input, ids, number};
+use super::input::{Input, ids, number, query};
 use super::{Cursor, Options, Shown, Step, Stored};
 use crate::Rejection;
-use crate::bounds::units;
 use crate::ids::{RecordId, RecordKind};
 use crate::limits;
 
@@ -217,16 +216,6 @@ fn is_auto(mode: Option<&str>) -> Result<bool, Rejection> {
         Some("auto") => Ok(true),
         Some(_) => Err(Rejection::invalid_input("mode", "guided or auto")),
     }
-}
-
-fn query(text: &str) -> Result<String, Rejection> {
-    let text = text.trim();
-    let fits = units(text) <= limits::QUERY_UNITS && text.len() <= limits::QUERY_BYTES;
-    if text.is_empty() || !fits {
-        let allowed = "1 to 500 UTF-16 code units and at most 1,024 bytes";
-        return Err(Rejection::invalid_input("query", allowed));
-    }
-    Ok(text.to_owned())
 }
 
 /// An empty project is none.

@@ -5,6 +5,7 @@ pub mod events;
 pub mod observations;
 pub mod projects;
 pub mod search;
+pub mod timeline;
 pub mod tool_uses;
 pub mod work_state;
 

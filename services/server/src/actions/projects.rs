@@ -116,6 +116,21 @@ pub async fn widest_reader(tx: &mut TenantTx, caller: &Caller) -> Result<Reader,
     }
 }
 
+/// The key that a write names its project by: a new project is made by it.
+///
+/// # Errors
+/// `project_required` for `*`; `invalid_field` for a key over its limit.
+pub fn project_key(place: &Place, caller: &Caller) -> Result<ProjectKey, Failure> {
+    match (&place.project, &place.unborn, &caller.current_project) {
+        (Some(project), ..) => Ok(ProjectKey {
+            key: project.key.clone(),
+            name: project.name.clone(),
+        }),
+        (None, Some(_), Some(text)) => Ok(ProjectKey::parse(text.clone(), None)?),
+        _ => Err(Rejection::ProjectRequired.into()),
+    }
+}
+
 /// The one project that a text names among those the caller may see.
 async fn find(tx: &mut TenantTx, caller: &Caller, text: &str) -> Result<Option<Family>, Failure> {
     let mut found = tx.find_projects(text).await?;

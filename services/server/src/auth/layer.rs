@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use cairn_domain::event::SessionKey;
+use cairn_domain::event::{SessionKey, Visibility};
 use cairn_domain::scope::{Scope, Scopes};
 use cairn_domain::{Rejection, limits};
 use cairn_store::{Credential, Store, StoreError};
@@ -47,8 +47,10 @@ async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
     let credential = app.credentials.get_or_find(hash, find).await?;
     check(&credential, now)?;
     let session = decoded(headers, "cairn-session").map(|text| session(&text));
+    let visibility = decoded(headers, "cairn-visibility").map(|text| visibility(&text));
     Ok(Caller {
         session: session.transpose()?,
+        visibility: visibility.transpose()?.unwrap_or_default(),
         ..caller(&credential, headers)
     })
 }
@@ -125,6 +127,7 @@ fn caller(credential: &Credential, headers: &HeaderMap) -> Caller {
         expires_at: credential.expires_at,
         current_project: decoded(headers, "cairn-project"),
         session: None,
+        visibility: Visibility::Team,
     }
 }
 
@@ -158,4 +161,13 @@ fn session(text: &str) -> Result<SessionKey, Rejection> {
         let allowed = format!("Cairn-Session: <host>/<id>, at most {host} and {id} bytes");
         Rejection::invalid_field("", allowed)
     })
+}
+
+/// The visibility that the header names.
+///
+/// # Errors
+/// `invalid_field` for any other word: taken for none, what is meant to be private would be shown.
+fn visibility(text: &str) -> Result<Visibility, Rejection> {
+    let refuse = || Rejection::invalid_field("", "Cairn-Visibility: team or private");
+    Visibility::from_name(text).ok_or_else(refuse)
 }

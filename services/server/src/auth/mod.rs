@@ -5,7 +5,7 @@ pub mod key;
 pub mod layer;
 
 use cairn_domain::Rejection;
-use cairn_domain::event::SessionKey;
+use cairn_domain::event::{SessionKey, Visibility};
 use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::project::Project;
 use cairn_domain::scope::{Role, Scope, Scopes};
@@ -39,6 +39,8 @@ pub struct Caller {
     pub current_project: Option<String>,
     /// Header `Cairn-Session`: the host and its id of the session, `<host>/<id>`, decoded.
     pub session: Option<SessionKey>,
+    /// Header `Cairn-Visibility`: who may read what the caller stores without saying so.
+    pub visibility: Visibility,
 }
 
 impl Caller {

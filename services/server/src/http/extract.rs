@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use cairn_domain::Rejection;
 use cairn_domain::json_text::mend_escapes;
 use cairn_domain::limits;
+use cairn_wire::query::Pairs;
 use cairn_wire::reading::whole;
 use cairn_wire::{Code, Problem};
 use http_body_util::BodyExt;
@@ -144,6 +145,18 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ApiQuery<T> {
         read.map(|query| Self(query.0)).map_err(|error| {
             Failure::from(Rejection::invalid_input("query", &error.body_text())).into_response()
         })
+    }
+}
+
+/// Query parameters of which some may come several times; unknown ones are ignored.
+pub struct ApiPairs(pub Pairs);
+
+impl<S: Send + Sync> FromRequestParts<S> for ApiPairs {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let ApiQuery(pairs) = ApiQuery::from_request_parts(parts, state).await?;
+        Ok(Self(Pairs(pairs)))
     }
 }
 

@@ -12,6 +12,7 @@ mod events;
 mod health;
 mod observations;
 mod search;
+mod timeline;
 mod tool_uses;
 pub mod work_state;
 
@@ -65,12 +66,17 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(work_state::show))
         .routes(routes!(work_state::history))
         .routes(routes!(search::mem_search))
+        .routes(routes!(timeline::show))
+        .routes(routes!(observations::add, observations::list))
+        .routes(routes!(observations::by_file))
         .routes(routes!(
             observations::get_observation,
+            observations::patch_observation,
             observations::delete_observation
         ))
         .routes(routes!(
             observations::get_summary,
+            observations::patch_summary,
             observations::delete_summary
         ))
         .routes(routes!(

@@ -10,7 +10,8 @@ use tower_http::request_id::RequestId;
 
 use crate::actions::Failure;
 
-const NOT_CONTINUED: &str = "Searches cannot be continued for the moment; try again.";
+const NOT_CONTINUED: &str =
+    "Searches cannot be continued for the moment; use mode=\"auto\" or try again.";
 
 /// A text and, where there is one, the same answer as data.
 pub struct Answer {

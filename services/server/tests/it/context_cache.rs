@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use cairn_domain::event::Visibility;
 use cairn_domain::scope::Scope;
 use cairn_server::actions::Failure;
 use cairn_server::app::App;
@@ -176,6 +177,7 @@ async fn place(app: &TestApp) -> (Verified, Known) {
         expires_at: Utc::now(),
         current_project: Some(found.project.key.clone()),
         session: None,
+        visibility: Visibility::Team,
     };
     let known = Known {
         family: found,

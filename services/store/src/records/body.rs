@@ -80,13 +80,9 @@ impl RecordColumns {
     }
 
     fn observation(self) -> Result<ObservationBody, StoreError> {
-        let known = |name: &String| {
-            Concept::from_name(name)
-                .ok_or_else(|| StoreError::inconsistent("records", "concepts", name))
-        };
         let tool_uses = self.tool_uses.unwrap_or_default();
         Ok(ObservationBody {
-            concepts: self.concepts.iter().map(known).collect::<Result<_, _>>()?,
+            concepts: read_concepts(&self.concepts)?,
             subtitle: self.subtitle.unwrap_or_default(),
             narrative: self.narrative.unwrap_or_default(),
             facts: self.facts.unwrap_or_default(),
@@ -110,6 +106,14 @@ impl RecordColumns {
             notes: self.notes.unwrap_or_default(),
         }
     }
+}
+
+pub(super) fn read_concepts(names: &[String]) -> Result<Vec<Concept>, StoreError> {
+    let known = |name: &String| {
+        Concept::from_name(name)
+            .ok_or_else(|| StoreError::inconsistent("records", "concepts", name))
+    };
+    names.iter().map(known).collect()
 }
 
 fn count(stored: i32) -> u32 {

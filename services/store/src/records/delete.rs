@@ -2,11 +2,11 @@
 //! line stay.
 
 use cairn_domain::ids::{RecordId, RecordKind};
-use cairn_domain::project::{ProjectSet, Reader};
+use cairn_domain::project::Reader;
 use chrono::{DateTime, Utc};
-use sqlx::FromRow;
 use uuid::Uuid;
 
+use super::locked::Target;
 use crate::{StoreError, TenantTx};
 
 /// What became of a deletion.
@@ -20,20 +20,12 @@ pub enum Deleted {
     Forbidden,
 }
 
-/// Something to be deleted, or deleted before.
-#[derive(FromRow)]
-pub(crate) struct Target {
-    project_id: i32,
-    author_id: i32,
-    pub private: bool,
-}
-
 impl Target {
     /// Why not, if the reader may not delete it. `hidden` says that it is its author's alone.
     pub fn verdict(&self, reader: &Reader, admin: bool, hidden: bool) -> Option<Deleted> {
         if !self.is_among(&reader.projects) {
             Some(Deleted::NotFound)
-        } else if self.author_id == reader.principal.key {
+        } else if self.is_of(reader) {
             None
         } else if hidden {
             // Private to someone else looks like nothing at all, to an admin too.
@@ -42,13 +34,6 @@ impl Target {
             None
         } else {
             Some(Deleted::Forbidden)
-        }
-    }
-
-    fn is_among(&self, projects: &ProjectSet) -> bool {
-        match projects {
-            ProjectSet::All => true,
-            ProjectSet::Only(some) => some.iter().any(|project| project.key == self.project_id),
         }
     }
 }
@@ -74,13 +59,7 @@ impl TenantTx {
         if let Some(verdict) = target.verdict(reader, admin, hidden) {
             return Ok(verdict);
         }
-        let position: i64 = sqlx::query_scalar(
-            "update tenant_counters set position = position + 1 where tenant_id = $1
-             returning position",
-        )
-        .bind(self.tenant.key())
-        .fetch_one(&mut *self.tx)
-        .await?;
+        let position = self.take_position().await?;
         let event_id = self.remove_rows(id).await?;
         self.count_out(target.project_id).await?;
         self.append_tombstone(id, &target, event_id, position, now)
@@ -89,19 +68,6 @@ impl TenantTx {
             self.raise_context_revision(target.project_id).await?;
         }
         Ok(Deleted::Done)
-    }
-
-    async fn lock_record(&mut self, id: RecordId) -> Result<Option<Target>, StoreError> {
-        let target = sqlx::query_as(
-            "select project_id, author_id, private from records
-             where tenant_id = $1 and kind = $2 and number = $3 for update",
-        )
-        .bind(self.tenant.key())
-        .bind(id.kind.code())
-        .bind(id.number)
-        .fetch_optional(&mut *self.tx)
-        .await?;
-        Ok(target)
     }
 
     /// Whether records of this kind are their authors' alone, by the tenant's setting.
@@ -212,20 +178,6 @@ impl TenantTx {
     async fn count_out(&mut self, project: i32) -> Result<(), StoreError> {
         sqlx::query(
             "update projects set records = records - 1 where tenant_id = $1 and project_id = $2",
-        )
-        .bind(self.tenant.key())
-        .bind(project)
-        .execute(&mut *self.tx)
-        .await?;
-        Ok(())
-    }
-
-    /// Of the project and of what it was merged into. Called with the tenant's counter held.
-    async fn raise_context_revision(&mut self, project: i32) -> Result<(), StoreError> {
-        sqlx::query(
-            "update projects set context_revision = context_revision + 1
-             where tenant_id = $1 and (project_id = $2 or project_id =
-               (select merged_into from projects where tenant_id = $1 and project_id = $2))",
         )
         .bind(self.tenant.key())
         .bind(project)

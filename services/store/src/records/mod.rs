@@ -1,12 +1,16 @@
-//! Records read by their ids, and deleted. Searching stands in `search.rs`, neighbours in
+//! Records read by their ids, listed, promoted and deleted. Searching stands in `search.rs`, neighbours in
 //! `timeline.rs`; what all of them share, how a row is read and who may read it, is in `row.rs`.
 
 mod body;
 mod delete;
+mod list;
+mod locked;
+mod promote;
 pub(crate) mod row;
 
 pub use delete::Deleted;
-pub(crate) use delete::Target;
+pub(crate) use locked::Target;
+pub use promote::Promoted;
 
 use std::collections::HashMap;
 

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::actions::events::digest;
-use crate::actions::projects::{Place, place, widest_reader};
+use crate::actions::projects::{place, project_key, widest_reader};
 use crate::actions::{Attempts, Failure};
 use crate::app::App;
 use crate::auth::Caller;
@@ -205,18 +205,6 @@ fn holder(caller: &Caller, session: Option<&SessionKey>) -> Holder {
         &caller.name,
         digest.unwrap_or_default(),
     )
-}
-
-/// The key that an entry names its project by: a new project is made by it.
-fn project_key(place: &Place, caller: &Caller) -> Result<ProjectKey, Failure> {
-    match (&place.project, &place.unborn, &caller.current_project) {
-        (Some(project), ..) => Ok(ProjectKey {
-            key: project.key.clone(),
-            name: project.name.clone(),
-        }),
-        (None, Some(_), Some(text)) => Ok(ProjectKey::parse(text.clone(), None)?),
-        _ => Err(Rejection::ProjectRequired.into()),
-    }
 }
 
 impl Appended {

@@ -183,6 +183,19 @@ impl Caller {
         (text, result["isError"] == true)
     }
 
+    /// The names of the tools that are listed, as a host with this setting sees them.
+    pub async fn listed_tools(&self, setting: Option<&str>) -> Vec<String> {
+        let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+        let mut request = self.request(Method::POST, "/mcp").json(&list);
+        if let Some(setting) = setting {
+            request = request.header("Cairn-Tools", setting);
+        }
+        let tools = self.send(request).await.ok()["result"]["tools"].clone();
+        let tools = tools.as_array().expect("tools").iter();
+        let name = |tool: &Value| tool["name"].as_str().expect("a name").to_owned();
+        tools.map(name).collect()
+    }
+
     /// Appends an entry to a list.
     pub async fn work(&self, list: &str, fields: Value) -> Reply {
         let body = json!({"list": list, "fields": fields});

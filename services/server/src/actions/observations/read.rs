@@ -1,4 +1,4 @@
-//! Observations, summaries and prompts by id: reading them, deleting them.
+//! Records by id: one, several, and the text of `get_observations`.
 
 use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::record::Record;
@@ -6,11 +6,10 @@ use cairn_domain::scope::Scope;
 use cairn_domain::search::input::{ids, number, object};
 use cairn_domain::search::{Records, View, render_part, render_records};
 use cairn_domain::{Rejection, limits};
-use cairn_store::records::Deleted;
 use serde_json::Value;
 
-use super::Failure;
-use super::projects::place_by_id;
+use crate::actions::Failure;
+use crate::actions::projects::place_by_id;
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -20,7 +19,7 @@ use crate::auth::Caller;
 /// `not_found` if it is missing or not the caller's to see; a lacking scope or an unavailable
 /// store.
 pub async fn get(app: &App, caller: &Caller, id: RecordId) -> Result<Record, Failure> {
-    let mut found = list(app, caller, &[id], None).await?;
+    let mut found = read(app, caller, &[id], None).await?;
     found.pop().ok_or_else(|| Rejection::NotFound.into())
 }
 
@@ -28,14 +27,14 @@ pub async fn get(app: &App, caller: &Caller, id: RecordId) -> Result<Record, Fai
 ///
 /// # Errors
 /// A lacking scope, an unknown project, or an unavailable store.
-pub async fn list(
+pub async fn read(
     app: &App,
     caller: &Caller,
     ids: &[RecordId],
     project: Option<&str>,
 ) -> Result<Vec<Record>, Failure> {
     caller.require(Scope::MemoryRead)?;
-    let mut tx = app.store.tenant(caller.tenant, "observations.list").await?;
+    let mut tx = app.store.tenant(caller.tenant, "observations.read").await?;
     let place = place_by_id(&mut tx, caller, project).await?;
     let records = tx.get_records(ids, &place.reader).await?;
     tx.commit().await?;
@@ -45,11 +44,11 @@ pub async fn list(
 /// The text of `get_observations`: full records by id, a long one in parts.
 ///
 /// # Errors
-/// `invalid_input` naming the argument; otherwise as [`list`].
+/// `invalid_input` naming the argument; otherwise as [`read`].
 pub async fn render(app: &App, caller: &Caller, arguments: Value) -> Result<String, Failure> {
     caller.require(Scope::MemoryRead)?;
     let asked = Asked::read(arguments)?;
-    let records = list(app, caller, &asked.ids, asked.project.as_deref()).await?;
+    let records = read(app, caller, &asked.ids, asked.project.as_deref()).await?;
     let evidence = caller.scopes.contains(Scope::EvidenceRead);
     let view = View { evidence };
     if let (Some(part), Some(record)) = (asked.part, records.first()) {
@@ -98,32 +97,5 @@ impl Asked {
             project,
             part,
         })
-    }
-}
-
-/// Deletes a record for good. Doing it again is no error.
-///
-/// # Errors
-/// `not_found` if it never was or is not the caller's to see; `insufficient_scope` if somebody
-/// else wrote it and the caller is no admin.
-pub async fn delete(app: &App, caller: &Caller, id: RecordId) -> Result<(), Failure> {
-    caller.require(Scope::MemoryWrite)?;
-    let _turn = app.store.turn(caller.tenant).await?;
-    let mut tx = app
-        .store
-        .tenant(caller.tenant, "observations.delete")
-        .await?;
-    let place = place_by_id(&mut tx, caller, None).await?;
-    let now = app.clock.now();
-    match tx
-        .delete_record(id, &place.reader, caller.is_admin(), now)
-        .await?
-    {
-        Deleted::Done => {
-            tx.commit().await?;
-            Ok(())
-        }
-        Deleted::NotFound => Err(Rejection::NotFound.into()),
-        Deleted::Forbidden => Err(Rejection::InsufficientScope(Scope::TenantAdmin).into()),
     }
 }
