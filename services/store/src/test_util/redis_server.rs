@@ -108,17 +108,15 @@ impl Drop for PrivateRedis {
 }
 
 fn spawn(folder: &TempDir) -> Child {
+    start_server(folder, &["--port", "0", "--unixsocket", "redis.sock"])
+}
+
+/// Starts a server that keeps nothing, with a folder for its files.
+pub(super) fn start_server(folder: &TempDir, settings: &[&str]) -> Child {
     Command::new(variable("CAIRN_TEST_REDIS_SERVER"))
-        .args([
-            "--port",
-            "0",
-            "--save",
-            "",
-            "--unixsocket",
-            "redis.sock",
-            "--dir",
-        ])
+        .args(["--save", "", "--dir"])
         .arg(folder.path())
+        .args(settings)
         .current_dir(folder.path())
         .stdout(Stdio::null())
         .spawn()
