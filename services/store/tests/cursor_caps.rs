@@ -124,6 +124,20 @@ async fn a_state_larger_than_a_tenants_cap_stands_alone() {
 }
 
 #[tokio::test]
+async fn caps_that_were_lowered_are_reached_by_and_by() {
+    let prefix = prefix();
+    let store = replica(&prefix, &["k1"]);
+    let before = save_many(&store, ADA, 400).await;
+    let store = store.with_caps(caps(10, 5));
+    let next = save_in(&store, BEN, STATE).await;
+    assert_eq!(oldest_gone(&store, ADA, &before).await, 256);
+    let last = save_in(&store, BEN, STATE).await;
+    assert_eq!(oldest_gone(&store, ADA, &before).await, 396);
+    assert!(!is_kept(&store, BEN, &next).await && is_kept(&store, BEN, &last).await);
+    Behind::new(&shared_redis_url(), &prefix).check_index();
+}
+
+#[tokio::test]
 async fn caps_count_together_whichever_key_seals() {
     let prefix = prefix();
     let before = replica(&prefix, &["k1"]).with_caps(caps(3, 100));

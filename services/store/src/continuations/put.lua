@@ -34,15 +34,15 @@ if redis.call('EXISTS', index, sums) == 1 then
   redis.call('UNLINK', index, sums)
 end
 
--- The text at a place, counted from 0, of those that begin with "<order>:".
-local function at(order, place)
-  local first, last = '[' .. order .. ':', '(' .. order .. ';'
-  return redis.call('ZRANGE', index, first, last, 'BYLEX', 'LIMIT', place, 1)[1]
+-- The first text that begins with "<order>:", or the next one after another such text.
+local function first_of(order, before)
+  local from = before and '(' .. before or '[' .. order .. ':'
+  return redis.call('ZRANGE', index, from, '(' .. order .. ';', 'BYLEX', 'LIMIT', 0, 1)[1]
 end
 
 -- The entry to which a text of another order leads by the turn at its end.
 local function entry_of(text)
-  return text and at('a:' .. string.sub(text, -12), 0)
+  return first_of('a:' .. string.sub(text, -12))
 end
 
 local function read(entry)
@@ -83,18 +83,19 @@ repeat
 until #over < 256 or not is_crowded()
 
 -- The oldest of the member, and when none is left the oldest of the tenant.
-local from_own, from_all = 0, 0
+local of_member, of_all, is_member_over
 local function next_oldest()
-  local entry = entry_of(at(own, from_own))
-  if entry then
-    from_own = from_own + 1
-    return entry
+  if not is_member_over then
+    of_member = first_of(own, of_member)
+    if of_member then
+      return entry_of(of_member)
+    end
+    is_member_over = true
   end
   repeat
-    entry = at('a', from_all)
-    from_all = from_all + 1
-  until not entry or read(entry) ~= member
-  return entry
+    of_all = first_of('a', of_all)
+  until not of_all or read(of_all) ~= member
+  return of_all
 end
 
 local declared = {}
@@ -102,8 +103,10 @@ for place = 10, #ARGV do
   declared[ARGV[place]] = 5 + 2 * (place - 10)
 end
 
+-- A state takes the room of about a hundred small ones. More stand in the way only where the caps
+-- were lowered, and then they go by and by.
 local leaving, is_declared = {}, true
-while is_crowded() do
+while is_crowded() and #leaving < 256 do
   local entry = next_oldest()
   if not entry then
     break
@@ -118,7 +121,11 @@ while is_crowded() do
 end
 if not is_declared then
   for _ = 1, spare do
-    leaving[#leaving + 1] = next_oldest()
+    local entry = next_oldest()
+    if not entry then
+      break
+    end
+    leaving[#leaving + 1] = entry
   end
   return leaving
 end

@@ -17,7 +17,7 @@ use crate::redis_link::RedisLink;
 const PUT: &str = include_str!("put.lua");
 /// What Redis calls the script, so that it need not be sent with each put. Were it wrong, every
 /// put would send the script.
-const PUT_SHA1: &str = "32946814365ea712935b2b0834d7d7a121c3a1ed";
+const PUT_SHA1: &str = "531431c64628edb85d2bd8b4aa7970bea559faa1";
 
 /// How many entries beyond those in the way a put asks for once others have taken the room that it
 /// was about to make.
