@@ -25,6 +25,8 @@ mod records;
 mod redis_away;
 mod replicas;
 mod search;
+mod search_rights;
+mod search_walk;
 mod shutdown;
 mod work_state;
 mod work_state_replicas;
