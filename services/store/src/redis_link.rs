@@ -30,7 +30,7 @@ const MOST_HOPS: u32 = 3;
 #[derive(Clone)]
 pub(crate) struct RedisLink {
     /// How every node is reached, but for its address.
-    info: ConnectionInfo,
+    info: Arc<ConnectionInfo>,
     /// The server that the URL names.
     entrance: Node,
     map: Arc<Mutex<Map>>,
@@ -54,7 +54,7 @@ impl RedisLink {
         let info = info.set_tcp_settings(TcpSettings::default().set_user_timeout(HOST_TIME));
         Ok(Self {
             entrance: Node::new(info.clone())?,
-            info,
+            info: Arc::new(info),
             map: Arc::default(),
         })
     }
@@ -103,7 +103,7 @@ impl RedisLink {
         }
         let there = elsewhere(self.info.addr(), address);
         let there = there.ok_or((ErrorKind::Client, "a node has no readable address"))?;
-        let node = Node::new(self.info.clone().set_addr(there))?;
+        let node = Node::new(ConnectionInfo::clone(&self.info).set_addr(there))?;
         if map.nodes.len() >= MOST_NODES {
             *map = Map::default();
         }

@@ -206,22 +206,41 @@ async fn expired_cursors_make_room_before_living_ones() {
     assert_eq!(loaded.expect("answers"), Loaded::Expired);
 }
 
+/// A state ends with its search, its marker a quarter of an hour later, and the index with the
+/// last state: Redis reads its clock more than once in a script, so within a second.
 #[tokio::test]
-async fn the_index_ends_with_the_last_of_its_states() {
+async fn everything_ends_when_its_time_is_over() {
     let prefix = prefix();
     let store = replica(&prefix, &["k1"]);
     let mut behind = Behind::new(&shared_redis_url(), &prefix);
-    for minutes in [5, 15, 1] {
+    let mut due = Vec::new();
+    for minutes in [1, 5, 15, 2] {
         let (expires_at, now) = in_minutes(minutes);
         let saved = store.save(ADA, &fresh(), STATE, expires_at, now).await;
         saved.expect("saved");
+        due.push(expires_at.timestamp_millis());
     }
-    let life =
+    let end =
         |behind: &mut Behind, key: &str| -> i64 { behind.ask(redis::cmd("PEXPIRETIME").arg(key)) };
-    let states = behind.states();
-    let last = states.iter().map(|key| life(&mut behind, key)).max();
+    let is_near = |one: i64, other: i64| (one - other).abs() < 1_000;
+    let mut ends = Vec::new();
+    for state in behind.states() {
+        let marker = end(&mut behind, &format!("{state}:expired"));
+        let state = end(&mut behind, &state);
+        let grace = i64::try_from(limits::EXPIRED_TTL.as_millis()).expect("minutes fit");
+        assert!(is_near(marker - state, grace));
+        ends.push(state);
+    }
+    due.sort_unstable();
+    ends.sort_unstable();
+    // A busy machine takes its time between reckoning what is left and Redis hearing of it.
+    let late = ends.iter().zip(&due).map(|(end, due)| end - due);
+    assert!(
+        late.clone().all(|late| (-10..30_000).contains(&late)),
+        "{late:?}"
+    );
     for key in behind.index() {
-        assert_eq!(Some(life(&mut behind, &key)), last, "{key}");
+        assert!(is_near(end(&mut behind, &key), ends[3]), "{key}");
     }
 }
 

@@ -116,7 +116,7 @@ impl Model {
             if !(count > 0 && is_member_full || all > 0 && is_tenant_full) {
                 return;
             }
-            let oldest = kept.iter().position(|given| is_own(&given)).unwrap_or(0);
+            let oldest = kept.iter().position(is_own).unwrap_or(0);
             kept.remove(oldest).is_gone = true;
         }
     }
