@@ -138,3 +138,30 @@ async fn what_lies_on_other_nodes_outlives_a_node() {
     let states = lost.iter().filter(|key| key.ends_with('}')).count();
     assert_eq!(away, states);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c041_a_node_that_hangs_holds_up_its_own_tenants_only_and_not_once_it_is_back() {
+    let cluster = PrivateCluster::start();
+    let store = through(&cluster, 0);
+    let saved = save_one_each(&store, 12).await;
+    let hung = keys(&cluster, 1)
+        .iter()
+        .filter(|key| key.ends_with('}'))
+        .count();
+    assert!(0 < hung && hung < 12, "{hung}");
+    cluster.pause(1);
+    let mut loads = tokio::task::JoinSet::new();
+    for (scope, cursor) in saved.clone() {
+        let store = store.clone();
+        loads.spawn(async move { store.load(&scope, &cursor, Utc::now()).await.is_err() });
+    }
+    let mut away = 0;
+    while let Some(is_away) = loads.join_next().await {
+        away += usize::from(is_away.expect("no panic"));
+    }
+    assert_eq!(away, hung);
+    cluster.resume(1);
+    for (scope, cursor) in &saved {
+        assert!(is_kept(&store, scope, cursor).await, "{scope}");
+    }
+}

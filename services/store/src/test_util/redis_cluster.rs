@@ -5,10 +5,11 @@ use std::net::TcpListener;
 use std::process::Child;
 use std::time::Instant;
 
+use nix::sys::signal::Signal;
 use redis::{Client, Cmd, Connection, FromRedisValue};
 use tempfile::TempDir;
 
-use super::redis_server::start_server;
+use super::redis_server::{signal, start_server};
 
 const NODES: u16 = 3;
 const SLOTS: u16 = 16_384;
@@ -73,6 +74,16 @@ impl PrivateCluster {
             command.arg("SETSLOT").arg(slot).arg("NODE").arg(&id);
             let () = self.ask(node, &command);
         }
+    }
+
+    /// Stops a node from answering without ending it.
+    pub fn pause(&self, node: usize) {
+        signal(&self.nodes[node].child, Signal::SIGSTOP);
+    }
+
+    /// Undoes `pause`.
+    pub fn resume(&self, node: usize) {
+        signal(&self.nodes[node].child, Signal::SIGCONT);
     }
 
     /// Ends a node at once; nobody takes its place.
