@@ -145,6 +145,12 @@ pub const CURSOR_BYTES: usize = 18;
 pub const SEARCH_TTL: Duration = Duration::from_secs(15 * 60);
 /// How long after that an expired cursor is still recognised as expired.
 pub const EXPIRED_TTL: Duration = Duration::from_secs(15 * 60);
+/// Cursors of one member that are kept at once.
+pub const MEMBER_CURSORS: usize = 1_024;
+/// Sealed bytes of one member's cursors.
+pub const MEMBER_CURSOR_BYTES: usize = 8 * 1024 * 1024;
+/// Sealed bytes of one tenant's cursors, by default: eight members at their own limit.
+pub const TENANT_CURSOR_BYTES: u64 = 64 * 1024 * 1024;
 /// Cursors kept in process in the embedded mode.
 pub const EMBEDDED_CURSORS: usize = 1_024;
 /// Sealed bytes kept in process in the embedded mode.

@@ -60,6 +60,8 @@ pub enum Stores {
         redis_url: Secret,
         /// The ring of cursor keys.
         cursor_keys: Secret,
+        /// Sealed bytes of one tenant's cursors that Redis keeps at once.
+        cursor_tenant_bytes: u64,
     },
 }
 
@@ -176,6 +178,8 @@ const NOTICE: Duration = Duration::from_secs(5);
 
 /// More connections or seconds than anybody means.
 const MOST: u32 = 10_000;
+/// More bytes than anybody means: a tebibyte.
+const MOST_BYTES: u64 = 1 << 40;
 
 struct Reader<'a> {
     values: &'a HashMap<String, String>,
@@ -204,10 +208,17 @@ impl Reader<'_> {
 
     /// A number from 1 to [`MOST`]; any other warns, and its default stands.
     fn number(&mut self, name: &str) -> anyhow::Result<u32> {
+        self.number_up_to(name, MOST)
+    }
+
+    /// A number from 1 to `most`; any other warns, and its default stands.
+    fn number_up_to<T>(&mut self, name: &str, most: T) -> anyhow::Result<T>
+    where
+        T: FromStr + PartialOrd + From<u8> + Copy,
+    {
         let read = |text: &str| {
-            text.parse()
-                .ok()
-                .filter(|number| (1..=MOST).contains(number))
+            let number = text.parse::<T>().ok();
+            number.filter(|number| (T::from(1)..=most).contains(number))
         };
         if let Some(number) = self.find(name).and_then(read) {
             return Ok(number);
@@ -278,6 +289,7 @@ impl Reader<'_> {
             database_url: secret("database_url")?,
             redis_url: secret("redis_url")?,
             cursor_keys: secret("cursor_keys")?,
+            cursor_tenant_bytes: self.number_up_to("cursor_tenant_bytes", MOST_BYTES)?,
         })
     }
 
@@ -355,14 +367,17 @@ mod tests {
         assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     }
 
+    /// What a deployment must set.
+    const SHARED: [(&str, &str); 4] = [
+        ("database_url", "postgres://db/cairn"),
+        ("redis_url", "redis://r"),
+        ("cursor_keys", "k1:x"),
+        ("public_url", "https://memory.example.com"),
+    ];
+
     #[test]
     fn a_missing_url_stops_a_deployment() {
-        let whole = [
-            ("database_url", "postgres://db/cairn"),
-            ("redis_url", "redis://r"),
-            ("cursor_keys", "k1:x"),
-            ("public_url", "https://memory.example.com"),
-        ];
+        let whole = SHARED;
         let config = resolve(&whole).expect("starts");
         assert_eq!(config.door.hosts, ["memory.example.com"]);
         for missing in 1..whole.len() {
@@ -393,6 +408,25 @@ mod tests {
         for value in ["many", "0", "-1", "4294967295"] {
             let config = resolve(&[("db_pool", value)]).expect("starts");
             assert_eq!((config.pool, config.warnings.len()), (10, 1), "{value}");
+        }
+        for (value, bytes, warnings) in [
+            ("134217728", 134_217_728, 0),
+            ("64 MiB", 67_108_864, 1),
+            ("0", 67_108_864, 1),
+            ("9999999999999", 67_108_864, 1),
+        ] {
+            let mut values = SHARED.to_vec();
+            values.push(("cursor_tenant_bytes", value));
+            let config = resolve(&values).expect("starts");
+            let Stores::Shared {
+                cursor_tenant_bytes,
+                ..
+            } = config.stores
+            else {
+                panic!("shared stores");
+            };
+            let told = (cursor_tenant_bytes, config.warnings.len());
+            assert_eq!(told, (bytes, warnings), "{value}");
         }
         assert!(resolve(&[("listen", "everywhere")]).is_err());
         assert!(resolve(&[("public_url", "not a url")]).is_err());

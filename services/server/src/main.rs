@@ -10,7 +10,7 @@ use cairn_server::app::{App, Clock};
 use cairn_server::config::{Config, Secret, Stores};
 use cairn_server::{admin, embedded, http, lifecycle, telemetry};
 use cairn_store::context_cache::ContextCache;
-use cairn_store::continuations::Continuations;
+use cairn_store::continuations::{Caps, Continuations};
 use cairn_store::cursor_keys::KeyRing;
 use cairn_store::embedded::{self as embedded_postgres, EmbeddedOptions, EmbeddedPostgres};
 use cairn_store::{Store, StoreOptions};
@@ -167,17 +167,27 @@ fn check(config: &Config) -> anyhow::Result<()> {
     if let Stores::Shared {
         redis_url,
         cursor_keys,
+        cursor_tenant_bytes,
         ..
     } = &config.stores
     {
-        shared_continuations(redis_url, cursor_keys)?;
+        shared_continuations(redis_url, cursor_keys, *cursor_tenant_bytes)?;
     }
     print("the settings can be read")
 }
 
-fn shared_continuations(redis_url: &Secret, keys: &Secret) -> anyhow::Result<Continuations> {
+fn shared_continuations(
+    redis_url: &Secret,
+    keys: &Secret,
+    tenant_bytes: u64,
+) -> anyhow::Result<Continuations> {
     let keys = KeyRing::parse(keys.reveal()).context("CAIRN_CURSOR_KEYS")?;
-    Continuations::connect(redis_url.reveal(), keys).context("CAIRN_REDIS_URL")
+    let continuations = Continuations::connect(redis_url.reveal(), keys);
+    let caps = Caps {
+        tenant_bytes,
+        ..Caps::default()
+    };
+    Ok(continuations.context("CAIRN_REDIS_URL")?.with_caps(caps))
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
@@ -275,6 +285,7 @@ async fn open(config: &Config) -> anyhow::Result<Opened> {
             database_url,
             redis_url,
             cursor_keys,
+            cursor_tenant_bytes,
         } => {
             let options = StoreOptions {
                 url: database_url.reveal().to_owned(),
@@ -283,7 +294,7 @@ async fn open(config: &Config) -> anyhow::Result<Opened> {
             let shared = ContextCache::connect(redis_url.reveal());
             Ok(Opened {
                 store: Store::connect(&options).await?,
-                continuations: shared_continuations(redis_url, cursor_keys)?,
+                continuations: shared_continuations(redis_url, cursor_keys, *cursor_tenant_bytes)?,
                 shared: Some(
                     shared
                         .map_err(anyhow::Error::msg)

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cairn_domain::ids::TenantId;
 use chrono::{DateTime, Utc};
-use redis::Pipeline;
+use redis::Cmd;
 use sha2::{Digest, Sha256};
 
 use crate::redis_link::RedisLink;
@@ -62,30 +62,29 @@ impl ContextCache {
 
     /// What is kept under a name of a tenant; `None` also while Redis is away.
     pub async fn load(&self, tenant: TenantId, name: &str, now: DateTime<Utc>) -> Option<Vec<u8>> {
-        let mut commands = Pipeline::new();
-        commands.cmd("GET").arg(self.key(tenant, name));
-        let (kept,): (Option<Vec<u8>>,) = self.ask(&commands, now).await?;
-        kept
+        let key = self.key(tenant, name);
+        self.ask(&key, redis::cmd("GET").arg(&key), now).await?
     }
 
     /// Keeps something under a name of a tenant, if Redis takes it.
     pub async fn save(&self, tenant: TenantId, name: &str, value: &[u8], now: DateTime<Utc>) {
-        let mut commands = Pipeline::new();
-        commands.cmd("SET").arg(self.key(tenant, name)).arg(value);
-        commands.arg("EX").arg(LIFE_SECONDS).ignore();
-        let _: Option<()> = self.ask(&commands, now).await;
+        let key = self.key(tenant, name);
+        let mut set = redis::cmd("SET");
+        set.arg(&key).arg(value).arg("EX").arg(LIFE_SECONDS);
+        let _: Option<()> = self.ask(&key, &set, now).await;
     }
 
     async fn ask<T: redis::FromRedisValue>(
         &self,
-        commands: &Pipeline,
+        key: &str,
+        command: &Cmd,
         now: DateTime<Utc>,
     ) -> Option<T> {
         let now = now.timestamp_millis();
         if now < self.rests_until.load(Ordering::Relaxed) {
             return None;
         }
-        let answer = tokio::time::timeout(self.patience, self.link.ask(commands)).await;
+        let answer = tokio::time::timeout(self.patience, self.link.ask(key, command)).await;
         match answer {
             Ok(Ok(answer)) => Some(answer),
             Ok(Err(_)) | Err(_) => {

@@ -4,17 +4,18 @@
 //! and when it is refused is decided by the search action.
 
 mod memory;
+mod shared;
 
 use std::time::Duration;
 
 use cairn_domain::limits;
 use cairn_domain::search::Cursor;
 use chrono::{DateTime, Utc};
-use redis::Pipeline;
 
 use crate::cursor_keys::KeyRing;
 use crate::redis_link::RedisLink;
 use memory::MemoryShelf;
+use shared::SharedShelf;
 
 /// What a cursor leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,8 +54,31 @@ pub struct Continuations {
 
 #[derive(Clone)]
 enum Shelf {
-    Redis { link: RedisLink, prefix: String },
+    Shared(SharedShelf),
     Memory(MemoryShelf),
+}
+
+/// How much is kept at once. What passes it makes the oldest cursor of the same member go, or
+/// when the member has none left, the oldest of the same tenant; never another tenant's. A state
+/// for which no room can be made stands alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Cursors of one member.
+    pub member_cursors: usize,
+    /// Sealed bytes of one member's cursors.
+    pub member_bytes: usize,
+    /// Sealed bytes of one tenant's cursors.
+    pub tenant_bytes: u64,
+}
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self {
+            member_cursors: limits::MEMBER_CURSORS,
+            member_bytes: limits::MEMBER_CURSOR_BYTES,
+            tenant_bytes: limits::TENANT_CURSOR_BYTES,
+        }
+    }
 }
 
 /// What a shelf holds under one name.
@@ -87,10 +111,9 @@ impl Continuations {
     ) -> Result<Self, ContinuationError> {
         let link =
             RedisLink::new(url).map_err(|error| ContinuationError::Address(error.to_string()))?;
-        let prefix = prefix.to_owned();
         Ok(Self {
             ring,
-            shelf: Shelf::Redis { link, prefix },
+            shelf: Shelf::Shared(SharedShelf::new(link, prefix)),
         })
     }
 
@@ -111,6 +134,26 @@ impl Continuations {
     #[must_use]
     pub const fn ring(&self) -> &KeyRing {
         &self.ring
+    }
+
+    /// The same store with other caps. The embedded one starts anew, and holds what one member may
+    /// have for all together.
+    #[must_use]
+    pub fn with_caps(mut self, caps: Caps) -> Self {
+        match &mut self.shelf {
+            Shelf::Shared(shelf) => shelf.caps = caps,
+            Shelf::Memory(shelf) => {
+                *shelf = MemoryShelf::new(caps.member_cursors, caps.member_bytes);
+            }
+        }
+        self
+    }
+
+    /// The same store with another ring, as after a restart.
+    #[cfg(feature = "test-util")]
+    #[must_use]
+    pub fn with_ring(self, ring: KeyRing) -> Self {
+        Self { ring, ..self }
     }
 
     /// Keeps a state under a fresh cursor until `expires_at`. For 15 minutes more the cursor is
@@ -135,9 +178,9 @@ impl Continuations {
         let name = name(key.kid(), &key.state_key(scope, cursor));
         let sealed = key.seal(scope, cursor, state, new_nonce());
         match &self.shelf {
-            Shelf::Redis { link, prefix } => {
+            Shelf::Shared(shelf) => {
                 let left = (expires_at - now).to_std().unwrap_or(Duration::ZERO);
-                put_in_redis(link, &format!("{prefix}{name}"), &sealed, left).await?;
+                shelf.put(scope, &name, &sealed, left).await?;
             }
             Shelf::Memory(shelf) => shelf.put(name, sealed, expires_at, now),
         }
@@ -162,7 +205,7 @@ impl Continuations {
             .map(|key| name(key.kid(), &key.state_key(scope, cursor)))
             .collect();
         let found = match &self.shelf {
-            Shelf::Redis { link, prefix } => get_from_redis(link, prefix, &names).await?,
+            Shelf::Shared(shelf) => shelf.get(scope, &names).await?,
             Shelf::Memory(shelf) => names.iter().map(|name| shelf.get(name, now)).collect(),
         };
         let mut loaded = Loaded::Unknown;
@@ -185,11 +228,7 @@ impl Continuations {
     /// [`ContinuationError::Unavailable`].
     pub async fn ping(&self) -> Result<(), ContinuationError> {
         match &self.shelf {
-            Shelf::Redis { link, .. } => {
-                let mut commands = redis::pipe();
-                commands.cmd("PING").ignore();
-                link.ask(&commands).await.map_err(unavailable)
-            }
+            Shelf::Shared(shelf) => shelf.ping().await,
             Shelf::Memory(_) => Ok(()),
         }
     }
@@ -210,64 +249,7 @@ fn check_scope(scope: &str) -> Result<(), ContinuationError> {
     Ok(())
 }
 
+/// What a state is called on its shelf: the end of its Redis key in the contract.
 fn name(kid: &str, state_key: &str) -> String {
-    format!("cairn:ms:{kid}:{state_key}")
-}
-
-/// Where the empty marker of a state stands; its name says no more than the state's.
-fn marker(name: &str) -> String {
-    format!("{name}:expired")
-}
-
-/// State and marker become visible together or not at all; a repeated put changes nothing.
-async fn put_in_redis(
-    link: &RedisLink,
-    name: &str,
-    sealed: &[u8],
-    left: Duration,
-) -> Result<(), ContinuationError> {
-    let mut commands = Pipeline::new();
-    commands.atomic();
-    // Redis refuses a life of zero: a state that is over already leaves its marker only.
-    if !left.is_zero() {
-        commands.cmd("SET").arg(name).arg(sealed);
-        commands.arg("PX").arg(milliseconds(left)).ignore();
-    }
-    commands.cmd("SET").arg(marker(name)).arg("");
-    let marker_left = left + limits::EXPIRED_TTL;
-    commands.arg("PX").arg(milliseconds(marker_left)).ignore();
-    link.ask(&commands).await.map_err(unavailable)
-}
-
-async fn get_from_redis(
-    link: &RedisLink,
-    prefix: &str,
-    names: &[String],
-) -> Result<Vec<Found>, ContinuationError> {
-    let mut commands = Pipeline::new();
-    commands.cmd("MGET");
-    for name in names {
-        commands.arg(format!("{prefix}{name}"));
-        commands.arg(format!("{prefix}{}", marker(name)));
-    }
-    let (values,): (Vec<Option<Vec<u8>>>,) = link.ask(&commands).await.map_err(unavailable)?;
-    let mut values = values.into_iter();
-    let mut found = Vec::with_capacity(names.len());
-    while let (Some(sealed), Some(marker)) = (values.next(), values.next()) {
-        found.push(match (sealed, marker) {
-            (Some(sealed), _) => Found::Sealed(sealed),
-            (None, Some(_)) => Found::Marker,
-            (None, None) => Found::Nothing,
-        });
-    }
-    Ok(found)
-}
-
-/// Whole milliseconds, at least one.
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
-}
-
-fn unavailable(error: redis::RedisError) -> ContinuationError {
-    ContinuationError::Unavailable(error.to_string())
+    format!("{kid}:{state_key}")
 }

@@ -3,6 +3,7 @@
 //!
 //! The server is a throw-away one whose superuser address stands in `CAIRN_TEST_DATABASE_URL`.
 
+mod redis_cluster;
 mod redis_server;
 
 use cairn_domain::ids::{PrincipalId, TenantId};
@@ -17,6 +18,7 @@ use crate::migrate::{self, MIGRATIONS, ROLES, statement};
 use crate::{FirstKey, Store, StoreOptions};
 use cairn_domain::hex::hex;
 
+pub use redis_cluster::PrivateCluster;
 pub use redis_server::{PrivateRedis, shared_url as shared_redis_url};
 
 /// Connections of one test's store.

@@ -22,6 +22,15 @@ pub fn scope(tenant: Uuid, principal: Uuid, projects: &ScopeProjects) -> String 
     format!("{tenant}/{principal}/{}", set(projects))
 }
 
+/// Whose cursors are counted together: the tenant and the principal that a scope names. A text of
+/// another form is a tenant by itself.
+#[must_use]
+pub fn owner(scope: &str) -> (&str, &str) {
+    let mut parts = scope.splitn(3, '/');
+    let tenant = parts.next().unwrap_or_default();
+    (tenant, parts.next().unwrap_or_default())
+}
+
 fn set(projects: &ScopeProjects) -> String {
     let ScopeProjects::Only(ids) = projects else {
         return "*".to_owned();
@@ -60,6 +69,16 @@ mod tests {
         );
         let all = scope(id(1), id(0xa), &ScopeProjects::All);
         assert_eq!(all, s1.replace("0198f000-0000-7000-8000-0000000000a1", "*"));
+    }
+
+    #[test]
+    fn the_owner_is_the_same_over_whichever_projects() {
+        let (tenant, principal) = (id(1).to_string(), id(0xa).to_string());
+        let all = scope(id(1), id(0xa), &ScopeProjects::All);
+        for scope in [&all, &scope_of(vec![id(0xa1)]), &scope_of(Vec::new())] {
+            assert_eq!(owner(scope), (tenant.as_str(), principal.as_str()));
+        }
+        assert_eq!(owner("fixture-scope"), ("fixture-scope", ""));
     }
 
     #[test]

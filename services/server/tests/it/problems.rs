@@ -71,20 +71,19 @@ async fn credentials_that_are_not_good() {
 async fn revoked_and_expired_keys_say_so() {
     let app = TestApp::start().await;
     let (revoked, expired) = (app.owner().await, app.owner().await);
-    let id = |caller: &Caller| caller.key().split('_').nth(1).expect("an id").to_owned();
     let mut tx = app
         .db
         .store
         .tenant(app.db.twins.0.tenant, "test")
         .await
         .expect("begin");
-    tx.revoke_credential(&id(&revoked), chrono::Utc::now())
+    tx.revoke_credential(revoked.key_id(), chrono::Utc::now())
         .await
         .expect("revoked");
     tx.commit().await.expect("commit");
     let mut admin = app.db.admin().await;
     sqlx::query("update credentials set expires_at = now() where key_id = $1")
-        .bind(id(&expired))
+        .bind(expired.key_id())
         .execute(&mut admin)
         .await
         .expect("expired");

@@ -46,6 +46,25 @@ async fn c040_step_2_reaches_another_replica_and_step_3_a_restarted_one() {
 }
 
 #[tokio::test]
+async fn a_tenants_searches_take_no_more_room_than_is_set() {
+    let db = TestDb::new().await;
+    let key = new_owner_key(&db).await;
+    let settings = [("CAIRN_CURSOR_TENANT_BYTES", "2000")];
+    let replica = Replica::with_settings(&db.app_url, &settings);
+    let caller = Caller::new(&replica.base, Some(&key)).in_project(PROJECT);
+    caller.remember("pool leak", "").await;
+    let mut searches = Vec::new();
+    for _ in 0..8 {
+        let index = caller.mem_search(json!({"query": "pool leak"})).await.ok();
+        searches.push(json!({"continuation": cursor(&index), "selectedIds": ["1"]}));
+    }
+    let first = caller.mem_search(searches[0].clone()).await;
+    assert_eq!(first.code(), "invalid_continuation");
+    let last = caller.mem_search(searches[7].clone()).await.ok();
+    assert_eq!(last["status"], "continue");
+}
+
+#[tokio::test]
 async fn a_read_after_an_acknowledgement_sees_the_write_on_every_replica() {
     let db = TestDb::new().await;
     let key = new_owner_key(&db).await;

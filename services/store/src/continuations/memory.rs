@@ -14,27 +14,33 @@ pub(super) struct MemoryShelf {
     inner: Arc<Mutex<Inner>>,
 }
 
+/// States and markers are numbered by their arrival, so the first of each is the oldest.
 struct Inner {
     most_entries: usize,
     most_bytes: usize,
     bytes: usize,
     next_turn: u64,
     turns: HashMap<String, u64>,
-    /// By turn of arrival: the first is the oldest.
-    entries: BTreeMap<u64, Entry>,
-    /// When each entry changes next: a state to a marker, a marker to nothing.
+    states: BTreeMap<u64, State>,
+    /// What is left of states whose time is over. They never cost a state its place.
+    markers: BTreeMap<u64, Marker>,
+    /// When each changes next: a state to a marker, a marker to nothing.
     deadlines: BTreeSet<(DateTime<Utc>, u64)>,
 }
 
-struct Entry {
+struct State {
     name: String,
-    /// `None` once the state is over and only its marker is left.
-    sealed: Option<Vec<u8>>,
+    sealed: Vec<u8>,
+    deadline: DateTime<Utc>,
+}
+
+struct Marker {
+    name: String,
     deadline: DateTime<Utc>,
 }
 
 impl MemoryShelf {
-    /// An empty shelf for so many states and markers, and so many sealed bytes.
+    /// An empty shelf for so many states, as many markers, and so many sealed bytes.
     pub(super) fn new(most_entries: usize, most_bytes: usize) -> Self {
         let inner = Inner {
             most_entries,
@@ -42,7 +48,8 @@ impl MemoryShelf {
             bytes: 0,
             next_turn: 0,
             turns: HashMap::new(),
-            entries: BTreeMap::new(),
+            states: BTreeMap::new(),
+            markers: BTreeMap::new(),
             deadlines: BTreeSet::new(),
         };
         Self {
@@ -50,7 +57,7 @@ impl MemoryShelf {
         }
     }
 
-    /// Keeps a sealed state; the oldest make room for it.
+    /// Keeps a sealed state under a fresh name; the oldest make room for it.
     pub(super) fn put(
         &self,
         name: String,
@@ -59,8 +66,8 @@ impl MemoryShelf {
         now: DateTime<Utc>,
     ) {
         let mut inner = self.lock();
-        inner.pass_deadlines(now);
         inner.insert(name, sealed, expires_at);
+        inner.pass_deadlines(now);
         inner.evict();
     }
 
@@ -68,9 +75,8 @@ impl MemoryShelf {
     pub(super) fn get(&self, name: &str, now: DateTime<Utc>) -> Found {
         let mut inner = self.lock();
         inner.pass_deadlines(now);
-        let entry = inner.turns.get(name).map(|turn| &inner.entries[turn]);
-        match entry.map(|entry| &entry.sealed) {
-            Some(Some(sealed)) => Found::Sealed(sealed.clone()),
+        match inner.turns.get(name).map(|turn| inner.states.get(turn)) {
+            Some(Some(state)) => Found::Sealed(state.sealed.clone()),
             Some(None) => Found::Marker,
             None => Found::Nothing,
         }
@@ -91,23 +97,30 @@ impl Inner {
         self.bytes += sealed.len();
         self.deadlines.insert((deadline, turn));
         self.turns.insert(name.clone(), turn);
-        let sealed = Some(sealed);
-        self.entries.insert(
-            turn,
-            Entry {
-                name,
-                sealed,
-                deadline,
-            },
-        );
+        let state = State {
+            name,
+            sealed,
+            deadline,
+        };
+        self.states.insert(turn, state);
     }
 
+    /// The newest state always stays.
     fn evict(&mut self) {
-        while self.entries.len() > self.most_entries || self.bytes > self.most_bytes {
-            let Some((&oldest, _)) = self.entries.first_key_value() else {
-                return;
-            };
-            self.remove(oldest);
+        while self.states.len() > 1
+            && (self.states.len() > self.most_entries || self.bytes > self.most_bytes)
+        {
+            if let Some((turn, state)) = self.states.pop_first() {
+                self.bytes -= state.sealed.len();
+                self.deadlines.remove(&(state.deadline, turn));
+                self.turns.remove(&state.name);
+            }
+        }
+        while self.markers.len() > self.most_entries {
+            if let Some((turn, marker)) = self.markers.pop_first() {
+                self.deadlines.remove(&(marker.deadline, turn));
+                self.turns.remove(&marker.name);
+            }
         }
     }
 
@@ -116,29 +129,26 @@ impl Inner {
             if deadline > now {
                 return;
             }
+            self.deadlines.pop_first();
             self.pass_deadline(turn);
         }
     }
 
     fn pass_deadline(&mut self, turn: u64) {
-        let entry = self.entries.get_mut(&turn);
-        let entry = entry.expect("every deadline belongs to an entry");
-        let Some(sealed) = entry.sealed.take() else {
-            return self.remove(turn);
-        };
-        self.bytes -= sealed.len();
-        self.deadlines.remove(&(entry.deadline, turn));
-        entry.deadline += TimeDelta::from_std(limits::EXPIRED_TTL).expect("minutes fit");
-        self.deadlines.insert((entry.deadline, turn));
-    }
-
-    fn remove(&mut self, turn: u64) {
-        let Some(entry) = self.entries.remove(&turn) else {
-            return;
-        };
-        self.bytes -= entry.sealed.map_or(0, |sealed| sealed.len());
-        self.deadlines.remove(&(entry.deadline, turn));
-        self.turns.remove(&entry.name);
+        if let Some(State {
+            name,
+            sealed,
+            deadline,
+        }) = self.states.remove(&turn)
+        {
+            self.bytes -= sealed.len();
+            let grace = TimeDelta::from_std(limits::EXPIRED_TTL).expect("minutes fit");
+            let deadline = deadline + grace;
+            self.deadlines.insert((deadline, turn));
+            self.markers.insert(turn, Marker { name, deadline });
+        } else if let Some(marker) = self.markers.remove(&turn) {
+            self.turns.remove(&marker.name);
+        }
     }
 }
 
@@ -187,6 +197,21 @@ mod tests {
     }
 
     #[test]
+    fn markers_are_bounded_and_cost_no_state_its_place() {
+        let shelf = MemoryShelf::new(2, 100);
+        put(&shelf, "live", 1, 900, 0);
+        for (second, name) in (1..).zip(["a", "b", "c"]) {
+            put(&shelf, name, 1, second, second - 1);
+        }
+        assert!(sealed(&shelf, "live", 3));
+        put(&shelf, "new", 1, 900, 3);
+        assert!(sealed(&shelf, "live", 3) && sealed(&shelf, "new", 3));
+        assert_eq!(shelf.get("a", at(3)), Found::Nothing);
+        assert_eq!(shelf.get("b", at(3)), Found::Marker);
+        assert_eq!(shelf.get("c", at(3)), Found::Marker);
+    }
+
+    #[test]
     fn a_state_turns_to_a_marker_and_the_marker_to_nothing() {
         let shelf = MemoryShelf::new(10, 100);
         put(&shelf, "a", 1, 900, 0);
@@ -195,11 +220,8 @@ mod tests {
         assert_eq!(shelf.get("a", at(1_799)), Found::Marker);
         assert_eq!(shelf.get("a", at(1_800)), Found::Nothing);
         let inner = shelf.lock();
-        assert_eq!(
-            (inner.bytes, inner.entries.len(), inner.deadlines.len()),
-            (0, 0, 0)
-        );
-        assert!(inner.turns.is_empty());
+        let left = [inner.states.len(), inner.markers.len(), inner.turns.len()];
+        assert_eq!((inner.bytes, left, inner.deadlines.len()), (0, [0; 3], 0));
     }
 
     #[test]

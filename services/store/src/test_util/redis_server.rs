@@ -59,12 +59,12 @@ impl PrivateRedis {
 
     /// Stops it from answering without ending it.
     pub fn pause(&self) {
-        self.signal(Signal::SIGSTOP);
+        signal(&self.child, Signal::SIGSTOP);
     }
 
     /// Undoes `pause`.
     pub fn resume(&self) {
-        self.signal(Signal::SIGCONT);
+        signal(&self.child, Signal::SIGCONT);
     }
 
     /// Ends it at once, paused or not; what it held is lost.
@@ -77,11 +77,6 @@ impl PrivateRedis {
     pub fn restart(&mut self) {
         self.child = spawn(&self.folder);
         self.await_answer();
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).expect("a process id");
-        kill(Pid::from_raw(pid), signal).expect("signalled");
     }
 
     fn await_answer(&self) {
@@ -108,17 +103,21 @@ impl Drop for PrivateRedis {
 }
 
 fn spawn(folder: &TempDir) -> Child {
+    start_server(folder, &["--port", "0", "--unixsocket", "redis.sock"])
+}
+
+/// Sends a signal to a server.
+pub(super) fn signal(server: &Child, signal: Signal) {
+    let pid = i32::try_from(server.id()).expect("a process id");
+    kill(Pid::from_raw(pid), signal).expect("signalled");
+}
+
+/// Starts a server that keeps nothing, with a folder for its files.
+pub(super) fn start_server(folder: &TempDir, settings: &[&str]) -> Child {
     Command::new(variable("CAIRN_TEST_REDIS_SERVER"))
-        .args([
-            "--port",
-            "0",
-            "--save",
-            "",
-            "--unixsocket",
-            "redis.sock",
-            "--dir",
-        ])
+        .args(["--save", "", "--dir"])
         .arg(folder.path())
+        .args(settings)
         .current_dir(folder.path())
         .stdout(Stdio::null())
         .spawn()

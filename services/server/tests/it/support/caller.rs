@@ -95,6 +95,11 @@ impl Caller {
         self.key.as_deref().expect("a caller with a key")
     }
 
+    /// The id in the key, as the store knows it.
+    pub fn key_id(&self) -> &str {
+        self.key().split('_').nth(1).expect("an id")
+    }
+
     /// Where the service is.
     pub fn base(&self) -> &str {
         &self.base

@@ -34,6 +34,12 @@ pub const RING: &str = "t1:dGVzdC1jdXJzb3Ita2V5LW9mLTMyLWJ5dGVzLWFuZC1tb3Jl";
 /// The project that callers of a test stand in.
 pub const PROJECT: &str = "name:alpha-app";
 
+/// How the services of tests stop.
+const DRAIN: Drain = Drain {
+    notice: Duration::ZERO,
+    deadline: Duration::from_secs(10),
+};
+
 /// A running service.
 pub struct TestApp {
     /// Its database.
@@ -87,6 +93,17 @@ impl TestApp {
         )
     }
 
+    /// Another replica over the same database, with its own way to the continuations; answers
+    /// where it listens. It ends with the test.
+    pub async fn beside(&self, continuations: Continuations) -> String {
+        let (clock, door) = (self.app.clock.clone(), self.app.door.clone());
+        let app = App::new(self.db.store.clone(), continuations, None, clock, door);
+        let (listener, base) = listen().await;
+        let never = std::future::pending();
+        tokio::spawn(lifecycle::serve(app, listener, DRAIN, never));
+        base
+    }
+
     async fn made(
         db: TestDb,
         store: Store,
@@ -99,15 +116,10 @@ impl TestApp {
             origins: Vec::new(),
         };
         let app = App::new(store, continuations, shared, clock, door);
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let base = format!("http://{}", listener.local_addr().expect("bound"));
+        let (listener, base) = listen().await;
         let stop = CancellationToken::new();
-        let drain = Drain {
-            notice: Duration::ZERO,
-            deadline: Duration::from_secs(10),
-        };
         let stopped = stop.clone().cancelled_owned();
-        let server = tokio::spawn(lifecycle::serve(Arc::clone(&app), listener, drain, stopped));
+        let server = tokio::spawn(lifecycle::serve(Arc::clone(&app), listener, DRAIN, stopped));
         Self {
             db,
             base,
@@ -194,10 +206,19 @@ impl TestApp {
 
 /// Continuations in the shared Redis, under a prefix of their own.
 pub fn redis_continuations() -> Continuations {
-    let url = shared_redis_url();
-    let ring = KeyRing::parse(RING).expect("a ring");
-    let prefix = format!("test:{}:", Uuid::new_v4());
-    Continuations::connect_with_prefix(&url, ring, &prefix).expect("an address")
+    continuations_under(&format!("test:{}:", Uuid::new_v4()), RING)
+}
+
+/// One replica's way to the continuations in the shared Redis that lie under a prefix.
+pub fn continuations_under(prefix: &str, ring: &str) -> Continuations {
+    let ring = KeyRing::parse(ring).expect("a ring");
+    Continuations::connect_with_prefix(&shared_redis_url(), ring, prefix).expect("an address")
+}
+
+async fn listen() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let base = format!("http://{}", listener.local_addr().expect("bound"));
+    (listener, base)
 }
 
 /// A cache of contexts in the Redis at `url`, under a prefix of its own.

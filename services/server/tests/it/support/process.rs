@@ -26,6 +26,11 @@ impl Replica {
 
     /// A replica over the database at an address.
     pub fn over(database_url: &str) -> Self {
+        Self::with_settings(database_url, &[])
+    }
+
+    /// A replica over the database at an address, with more in its environment.
+    pub fn with_settings(database_url: &str, settings: &[(&str, &str)]) -> Self {
         let redis = shared_redis_url();
         let address = free_address();
         let mut command = command(&address);
@@ -34,7 +39,8 @@ impl Replica {
             .env("CAIRN_DATABASE_URL", database_url)
             .env("CAIRN_REDIS_URL", redis)
             .env("CAIRN_CURSOR_KEYS", RING)
-            .env("CAIRN_PUBLIC_URL", format!("http://{address}"));
+            .env("CAIRN_PUBLIC_URL", format!("http://{address}"))
+            .envs(settings.iter().copied());
         Self::start(command, &address)
     }
 
