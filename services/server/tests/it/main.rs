@@ -8,6 +8,7 @@
 mod support;
 
 mod authz_coverage;
+mod compat;
 mod context;
 mod context_cache;
 mod context_forms;
