@@ -41,8 +41,14 @@ pub struct Record {
     pub session: Option<String>,
     /// The host, e.g. `claude-code`.
     pub host: Option<String>,
+    /// The subagent's id, if one did it.
+    pub agent_id: Option<String>,
+    /// The subagent's type.
+    pub agent_type: Option<String>,
     /// The branch that was checked out.
     pub branch: Option<String>,
+    /// Where the checkout is, the home folder as `~`.
+    pub checkout: Option<String>,
     /// What produced it.
     pub origin: String,
     /// Its own fields.

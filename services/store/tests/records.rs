@@ -48,6 +48,7 @@ async fn records_come_back_whole_and_in_the_order_asked() {
     assert_eq!(whole.session.as_deref(), Some("s-1"));
     assert_eq!(whole.host.as_deref(), Some("claude-code"));
     assert_eq!(whole.branch.as_deref(), Some("main"));
+    assert_eq!(whole.checkout.as_deref(), Some("~/my-app"));
     assert_eq!(
         (whole.origin.as_str(), whole.visibility),
         ("api", Visibility::Team)

@@ -71,7 +71,7 @@ pub struct Item {
     pub branch: Option<String>,
     /// The checkout's folder, the home folder as `~`.
     pub checkout: Option<String>,
-    /// `team` (default) or `private`.
+    /// `team` or `private`; as header `Cairn-Visibility` says, if absent, or `team`.
     pub visibility: Option<String>,
     /// What the kind needs.
     #[schema(value_type = Object)]
@@ -89,6 +89,8 @@ pub struct Surroundings<'a> {
     pub project: Option<&'a ProjectName>,
     /// The client's machine.
     pub machine: Option<&'a str>,
+    /// Who may read what an item leaves that does not say.
+    pub visibility: Visibility,
 }
 
 #[derive(Default, Deserialize)]
@@ -199,23 +201,23 @@ impl Item {
             agent_type: word("/agent_type", self.agent_type)?,
             branch: word("/branch", self.branch)?,
             checkout: checkout.transpose()?,
-            visibility: parse_visibility(self.visibility.as_deref())?,
+            visibility: match self.visibility.as_deref() {
+                Some(name) => parse_visibility(name)?,
+                None => around.visibility,
+            },
             digest,
             body,
         })
     }
 }
 
-/// The visibility a body names; `team` if none.
+/// The visibility that a body names.
 ///
 /// # Errors
 /// `invalid_field` for any other word.
-pub fn parse_visibility(name: Option<&str>) -> Result<Visibility, Rejection> {
-    match name {
-        None => Ok(Visibility::Team),
-        Some(name) => Visibility::from_name(name)
-            .ok_or_else(|| Rejection::invalid_field("/visibility", "team or private")),
-    }
+pub fn parse_visibility(name: &str) -> Result<Visibility, Rejection> {
+    let refuse = || Rejection::invalid_field("/visibility", "team or private");
+    Visibility::from_name(name).ok_or_else(refuse)
 }
 
 fn body<T: DeserializeOwned>(reader: &mut Reader, json: &str) -> Result<T, Rejection> {

@@ -45,7 +45,10 @@ pub(in super::super) fn record(row: Row, body: RecordBody) -> Record {
         visibility: Visibility::Team,
         session: None,
         host: None,
+        agent_id: None,
+        agent_type: None,
         branch: None,
+        checkout: None,
         origin: "api".to_owned(),
         body,
     }

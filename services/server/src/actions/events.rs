@@ -114,6 +114,7 @@ impl Reading {
                 .unwrap_or(arrived_at),
             project: batch.project.as_ref().or(here),
             machine: batch.machine.as_deref(),
+            visibility: caller.visibility,
         };
         let (mut items, mut events) = (Vec::new(), Vec::new());
         for (index, raw) in batch.items.iter().enumerate() {

@@ -6,6 +6,7 @@ use cairn_domain::project::{Family, Project, ProjectKey, ProjectSet, Reader};
 use cairn_store::TenantTx;
 
 use super::Failure;
+use crate::app::App;
 use crate::auth::Caller;
 
 /// Where a call looks.
@@ -114,6 +115,30 @@ pub async fn widest_reader(tx: &mut TenantTx, caller: &Caller) -> Result<Reader,
         Some(limit) => Ok(limited(tx, caller, limit).await?.reader),
         None => Ok(everywhere(caller).reader),
     }
+}
+
+/// The last of some names that names a project which the caller may see; if none does, the last.
+///
+/// # Errors
+/// `ambiguous_project`, or the store's.
+pub async fn last_known<'a>(
+    app: &App,
+    caller: &Caller,
+    names: &[&'a str],
+) -> Result<&'a str, Failure> {
+    let mut tx = app
+        .store
+        .tenant(caller.tenant, "projects.last_known")
+        .await?;
+    let mut last = names.last().copied().ok_or(Rejection::ProjectRequired)?;
+    for name in names.iter().rev() {
+        if find(&mut tx, caller, name).await?.is_some() {
+            last = name;
+            break;
+        }
+    }
+    tx.commit().await?;
+    Ok(last)
 }
 
 /// The key that a write names its project by: a new project is made by it.

@@ -148,6 +148,26 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ApiQuery<T> {
     }
 }
 
+impl<T: DeserializeOwned> TryFrom<Pairs> for ApiQuery<T> {
+    type Error = Failure;
+
+    /// Reads pairs as the query that they came from, or were made of.
+    fn try_from(Pairs(pairs): Pairs) -> Result<Self, Failure> {
+        let encoded = |text: &str| {
+            percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC)
+                .to_string()
+        };
+        let pairs = pairs.iter();
+        let pairs = pairs.map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+        let address = format!("/?{}", pairs.collect::<Vec<_>>().join("&"));
+        // What came in an address fits into one.
+        let uri: Uri = address.parse().map_err(|_| Rejection::NotFound)?;
+        let read = axum::extract::Query::<T>::try_from_uri(&uri);
+        read.map(|query| Self(query.0))
+            .map_err(|error| Rejection::invalid_input("query", &error.body_text()).into())
+    }
+}
+
 /// Query parameters of which some may come several times; unknown ones are ignored.
 pub struct ApiPairs(pub Pairs);
 

@@ -7,6 +7,7 @@ mod door;
 mod stack;
 
 mod auth;
+pub mod compat;
 mod context;
 mod events;
 mod health;
@@ -100,7 +101,7 @@ fn open() -> OpenApiRouter<Arc<App>> {
 pub fn router(app: Arc<App>) -> Router {
     let (verified, _) = verified().split_for_parts();
     let tools = any_service(mcp::service(Arc::clone(&app))).layer(middleware::from_fn(mcp::front));
-    let verified = verified.route("/mcp", tools);
+    let verified = verified.merge(compat::routes()).route("/mcp", tools);
     let guarded = stack::guarded(verified, &app);
     let (open, _) = open().split_for_parts();
     let document = get(|| async { axum::Json(document()) });

@@ -114,6 +114,49 @@ fn operations() -> Vec<Operation> {
     ]
 }
 
+/// The addresses of an older service, which stand in no document.
+fn aliases() -> Vec<Operation> {
+    let read = Some(Scope::MemoryRead);
+    let get = |path, call| Operation {
+        method: Method::GET,
+        path,
+        call,
+        body: None,
+        scope: read,
+        is_by_id: false,
+    };
+    let post = |path, body, scope| Operation {
+        method: Method::POST,
+        path,
+        call: path,
+        body: Some(body),
+        scope,
+        is_by_id: false,
+    };
+    vec![
+        get("/api/timeline", "/api/timeline?query=treasure"),
+        post("/api/observations/batch", json!({"ids": ["1", "S1"]}), read),
+        get(
+            "/api/observations/by-file",
+            "/api/observations/by-file?filePath=treasure.rs",
+        ),
+        get("/api/context/inject", "/api/context/inject"),
+        post(
+            "/api/work-state/entries",
+            json!({"list": "treasure", "fields": {"n": 1}}),
+            Some(Scope::WorkWrite),
+        ),
+        post("/api/work-state", json!({}), read),
+        get("/api/work-state", "/api/work-state"),
+        post("/api/mem-search", json!({"query": "treasure"}), read),
+        post(
+            "/api/memory/save",
+            json!({"text": "treasure"}),
+            Some(Scope::MemoryWrite),
+        ),
+    ]
+}
+
 /// Operations that anybody may call.
 const OPEN: [&str; 2] = ["GET /livez", "GET /readyz"];
 
@@ -222,13 +265,18 @@ fn every_operation_of_the_document_is_covered() {
         .chain(OPEN.map(str::to_owned))
         .collect();
     assert_eq!(documented, covered);
+    let aliases: Vec<String> = aliases()
+        .iter()
+        .map(|operation| format!("{} {}", operation.method, operation.path))
+        .collect();
+    assert_eq!(aliases, cairn_server::http::compat::names());
 }
 
 #[tokio::test]
 async fn nobody_gets_in_without_a_key_or_the_scope() {
     let app = TestApp::start().await;
     let anonymous = app.anonymous();
-    for operation in operations() {
+    for operation in operations().into_iter().chain(aliases()) {
         let path = operation.path;
         assert_eq!(
             call(&anonymous, &operation).await.code(),
@@ -270,7 +318,7 @@ async fn twins_never_see_each_other_through_any_operation() {
         ])
         .await
         .ok();
-    for operation in operations() {
+    for operation in operations().into_iter().chain(aliases()) {
         let path = operation.path;
         let reply = call(&stranger, &operation).await;
         assert!(

@@ -9,6 +9,7 @@ mod support;
 
 mod authz_coverage;
 mod auto;
+mod compat;
 mod context;
 mod context_cache;
 mod context_forms;

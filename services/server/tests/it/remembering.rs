@@ -19,7 +19,8 @@ async fn an_observation_is_stored_whole_and_answered() {
     let owner = app.owner().await.in_session("claude-code/s-9");
     let body = json!({"type": "bugfix", "title": "pool leak", "narrative": "n",
         "facts": ["f"], "concepts": ["gotcha"], "files_modified": ["a.rs"],
-        "at": "2026-10-10T08:45:00.120Z", "branch": "main", "tool_uses": ["T1"]});
+        "at": "2026-10-10T08:45:00.120Z", "branch": "main", "tool_uses": ["T1"],
+        "agent_id": "a-1", "agent_type": "explorer", "checkout": "~/my-app"});
     let reply = owner.post("/v1/observations", body).await;
     assert_eq!(reply.status, 201);
     let written = reply.ok();
@@ -30,7 +31,16 @@ async fn an_observation_is_stored_whole_and_answered() {
         (&written["session"], &written["host"]),
         (&json!("s-9"), &json!("claude-code"))
     );
+    assert_eq!(written["observation"]["type"], "bugfix");
     assert_eq!(written["observation"]["concepts"], json!(["gotcha"]));
+    assert_eq!(
+        (&written["agent_id"], &written["agent_type"]),
+        (&json!("a-1"), &json!("explorer"))
+    );
+    assert_eq!(
+        (&written["branch"], &written["checkout"]),
+        (&json!("main"), &json!("~/my-app"))
+    );
     assert_eq!(written, owner.get("/v1/observations/1").await.ok());
     // A text does as well.
     let text = json!({"text": "Deploys run at noon", "visibility": "private"});
@@ -158,6 +168,13 @@ async fn an_agent_saves_what_it_is_told() {
         let data = &answer["result"]["structuredContent"];
         assert_eq!(data["visibility"], visibility, "{answer}");
     }
+    let batch = owner.batch(vec![item("observation", json!({"title": "of a batch"}))]);
+    let request = owner.request(Method::POST, "/v1/events").json(&batch);
+    let request = request.header("Cairn-Visibility", "private");
+    let stored = owner.send(request).await.ok();
+    let id = stored["items"][0]["id"].as_str().expect("an id").to_owned();
+    let record = owner.get(&format!("/v1/observations/{id}")).await.ok();
+    assert_eq!(record["visibility"], "private");
     let request = owner.request(Method::GET, "/v1/me");
     let refused = owner.send(request.header("Cairn-Visibility", "all")).await;
     assert_eq!(refused.code(), "invalid_field");
@@ -235,4 +252,39 @@ async fn what_was_private_is_shown_to_all_at_once_and_for_good() {
     // Prompts are never promoted.
     let prompt = patch(&owner, "/v1/prompts/P1", json!("team")).await;
     assert_eq!(prompt.code(), "method_not_allowed");
+}
+
+#[tokio::test]
+async fn a_key_of_one_project_writes_and_changes_nothing_beyond_it() {
+    let app = TestApp::start().await;
+    let owner = app.owner().await;
+    let elsewhere = owner.clone().in_project("name:other");
+    let body = json!({"title": "theirs", "visibility": "private"});
+    elsewhere.post("/v1/observations", body).await.ok();
+    owner.remember("ours", "").await;
+    let limited = app.limited_to("alpha-app").await;
+    for body in [
+        json!({"title": "x", "project": "other"}),
+        json!({"title": "x", "project": "name:new"}),
+    ] {
+        let refused = limited.post("/v1/observations", body).await;
+        assert_eq!(refused.code(), "not_found");
+    }
+    let strayed = limited.clone().in_project("name:new");
+    let refused = strayed
+        .post("/v1/observations", json!({"title": "x"}))
+        .await;
+    assert_eq!(refused.code(), "not_found");
+    let refused = patch(&limited, "/v1/observations/1", json!("team")).await;
+    assert_eq!(refused.code(), "not_found");
+    for query in ["", "?project=*"] {
+        let listed = limited.get(&format!("/v1/observations{query}")).await.ok();
+        assert_eq!(listed["items"].as_array().map(Vec::len), Some(1));
+    }
+    let timeline = limited.get("/v1/timeline?anchor=1").await;
+    assert_eq!(timeline.code(), "not_found");
+    let written = limited
+        .post("/v1/observations", json!({"title": "x"}))
+        .await;
+    assert_eq!(written.ok()["project"], "name:alpha-app");
 }

@@ -39,7 +39,7 @@ pub struct ObservationAround {
     /// Id, key or name of a project; the current project if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// `team` or `private`; as header `Cairn-Visibility` says, if absent.
+    /// `team` or `private`; as header `Cairn-Visibility` says, if absent, or `team`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visibility: Option<String>,
     /// When it happened, if that was not just now.
@@ -214,7 +214,7 @@ impl ObservationWrite {
         let checkout = around.checkout.filter(|folder| !folder.trim().is_empty());
         let checkout = checkout.map(|folder| bounds::path("/checkout", folder, Oversize::Refuse));
         let visibility = around.visibility.as_deref();
-        let visibility = visibility.map(|name| parse_visibility(Some(name)));
+        let visibility = visibility.map(parse_visibility);
         Ok(EventDraft {
             event_id: around.event_id.unwrap_or(given.event_id),
             at: at.unwrap_or(given.arrived_at).min(given.arrived_at),
@@ -258,7 +258,7 @@ impl RecordPatch {
     pub fn parse(&self) -> Result<Visibility, Rejection> {
         let named = self.visibility.as_deref().map(str::trim);
         let refuse = || Rejection::invalid_field("/visibility", "team");
-        parse_visibility(Some(named.ok_or_else(refuse)?))
+        parse_visibility(named.ok_or_else(refuse)?)
     }
 }
 
