@@ -27,11 +27,15 @@ pub fn against_pgbench(
     operations: &Arc<Vec<Operation>>,
 ) -> anyhow::Result<Rounds> {
     let (scripts, variables) = runtime.block_on(capture_scripts(rig, api, operations))?;
-    let pgbench = Pgbench::new(rig.folder("pgbench")?, &scripts, variables)?;
+    let scripts: Vec<(String, usize)> = scripts.into_iter().map(|script| (script, 1)).collect();
+    let folder = rig.folder("pgbench")?;
+    let pgbench = Pgbench::new(folder, capture::ROLE, &scripts, variables)?;
     let count = timing.connections;
     interleave(
         timing,
-        |time, seed| runtime.block_on(closed_loop::run(&rig.url, operations, count, time, seed)),
+        ("service", |time, seed| {
+            runtime.block_on(closed_loop::run(&rig.url, operations, count, time, seed))
+        }),
         ("pgbench", |time, _| pgbench.run(rig, count, time)),
     )
 }
@@ -39,8 +43,8 @@ pub fn against_pgbench(
 /// Runs two sides in turns: whoever goes first finds the state that the other left.
 pub fn interleave(
     timing: &Timing,
-    service: impl Fn(Duration, u64) -> anyhow::Result<Measure>,
-    (name, raw): (&str, impl Fn(Duration, u64) -> anyhow::Result<Measure>),
+    (name, service): (&str, impl Fn(Duration, u64) -> anyhow::Result<Measure>),
+    (raw_name, raw): (&str, impl Fn(Duration, u64) -> anyhow::Result<Measure>),
 ) -> anyhow::Result<Rounds> {
     let time = Duration::from_secs(timing.seconds.max(1));
     // Connections are made and caches filled before anything counts.
@@ -56,7 +60,7 @@ pub fn interleave(
             (service(time, round)?, limit)
         };
         complain(&format!(
-            "round {round}: service {:.0}/s, {name} {:.0}/s, ratio {:.2}",
+            "round {round}: {name} {:.0}/s, {raw_name} {:.0}/s, ratio {:.2}",
             ours.rate,
             limit.rate,
             ours.rate / limit.rate

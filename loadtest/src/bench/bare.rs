@@ -1,9 +1,11 @@
 //! A bare route: answers with bytes that it holds, and does nothing else. What the service does
 //! beside sending a context is what it is slower than this.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
@@ -13,6 +15,49 @@ use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use nix::sys::signal::Signal;
+
+use super::rig::free_address;
+use crate::process::Running;
+use crate::service::clean_environment;
+
+/// What it may take to start.
+const START_TIME: Duration = Duration::from_secs(10);
+
+/// The bare route as a process of its own.
+pub struct Bare {
+    /// Its address.
+    pub url: String,
+    running: Running,
+}
+
+impl Bare {
+    /// Starts it over the files `0`, `1`, … of a folder.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start(files: &std::path::Path) -> anyhow::Result<Self> {
+        let listen = free_address()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        clean_environment(&mut command, files);
+        command
+            .args(["bare", "--listen", &listen, "--files"])
+            .arg(files);
+        command.stdout(Stdio::null());
+        let mut running = Running::start("bare", &mut command, files, Signal::SIGTERM)?;
+        running.wait_until(START_TIME, || TcpStream::connect(&listen).is_ok())?;
+        Ok(Self {
+            url: format!("http://{listen}"),
+            running,
+        })
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+}
 
 /// What to answer, and where.
 #[derive(clap::Args)]

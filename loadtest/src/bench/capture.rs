@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 
 /// The role of the service; what others run is not captured.
-const ROLE: &str = "cairn_app";
+pub const ROLE: &str = "cairn_app";
 /// Stands in the log before the statements of an operation.
 const MARK: &str = "cairn-bench-mark-";
 
@@ -214,26 +214,27 @@ fn is_whole_rollback(text: &str) -> bool {
 /// by itself, so the settings become one statement.
 fn begin(text: &str) -> String {
     let mut script = String::from("begin;\n");
-    let mut settings = Vec::new();
-    for part in text
-        .split(';')
-        .skip(1)
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
-        let words = part
-            .get(..10)
-            .filter(|w| w.eq_ignore_ascii_case("set local "))
-            .map(|_| &part[10..]);
-        if let Some((name, value)) = words.and_then(|words| words.split_once('=')) {
-            let (name, value) = (name.trim(), value.trim().trim_matches('\''));
-            settings.push(format!("set_config('{name}', '{value}', true)"));
-        }
-    }
+    let settings = settings(text);
+    let settings = settings
+        .iter()
+        .map(|(name, value)| format!("set_config('{name}', '{value}', true)"));
+    let settings: Vec<String> = settings.collect();
     if !settings.is_empty() {
         let _ = writeln!(script, "select {};", settings.join(", "));
     }
     script
+}
+
+/// The settings of a transaction, by the message that begins it.
+#[must_use]
+pub fn settings(text: &str) -> Vec<(&str, &str)> {
+    let parts = text.split(';').map(str::trim);
+    let settings = parts.filter_map(|part| {
+        let words = part.get(..10)?.eq_ignore_ascii_case("set local ");
+        let (name, value) = words.then(|| part[10..].split_once('='))??;
+        Some((name.trim(), value.trim().trim_matches('\'')))
+    });
+    settings.collect()
 }
 
 fn render(statement: &Statement, fresh: Option<&Fresh>, variables: &mut Variables) -> String {

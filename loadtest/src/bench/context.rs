@@ -2,16 +2,13 @@
 //! SQL from `pgbench`, and a long list beside a short one.
 
 use std::fs;
-use std::net::TcpStream;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::bail;
-use nix::sys::signal::Signal;
 use serde_json::{Map, Value, json};
 
 use super::against::{against_pgbench, interleave};
+use super::bare::Bare;
 use super::measure::Rounds;
 use super::operation::{Call, Operation, item_rest};
 use super::report::{rounded, table, write_figures};
@@ -20,8 +17,6 @@ use super::scenario::{CONTEXT, Scenario};
 use super::{Load, Timing, closed_loop, load};
 use crate::api::Api;
 use crate::output::{complain, say};
-use crate::process::Running;
-use crate::service::clean_environment;
 
 /// Connections beside the bare route: many sessions start at once, and only then is either busy.
 const SESSIONS: usize = 64;
@@ -86,7 +81,7 @@ pub fn run(
         ),
     ] {
         let (service, raw) = (rounds.service()?, rounds.raw()?);
-        say(&table(operation, (raw_name, raw), service));
+        say(&table(operation, [("service", service), (raw_name, raw)]));
         let word = if is_reached { "reached" } else { "missed" };
         say(&format!("{name}_ratio {ratio:.2}: goal {word}\n"));
         let mut put =
@@ -168,23 +163,14 @@ fn beside_bare_route(
             ..operation.clone()
         });
     }
-    let listen = Rig::free_address()?;
-    let mut command = Command::new(std::env::current_exe()?);
-    clean_environment(&mut command, &files);
-    command
-        .args(["bare", "--listen", &listen, "--files"])
-        .arg(&files);
-    command.stdout(Stdio::null());
-    let mut route = Running::start("bare", &mut command, &files, Signal::SIGTERM)?;
-    route.wait_until(Duration::from_secs(10), || {
-        TcpStream::connect(&listen).is_ok()
-    })?;
-    let (url, bare) = (format!("http://{listen}"), Arc::new(bare));
+    let (route, bare) = (Bare::start(&files)?, Arc::new(bare));
     interleave(
         timing,
-        |time, seed| runtime.block_on(closed_loop::run(&rig.url, &kept, SESSIONS, time, seed)),
+        ("service", |time, seed| {
+            runtime.block_on(closed_loop::run(&rig.url, &kept, SESSIONS, time, seed))
+        }),
         ("bare route", |time, seed| {
-            runtime.block_on(closed_loop::run(&url, &bare, SESSIONS, time, seed))
+            runtime.block_on(closed_loop::run(&route.url, &bare, SESSIONS, time, seed))
         }),
     )
 }
@@ -213,7 +199,7 @@ fn long_beside_short(
     };
     interleave(
         timing,
-        |time, seed| run(&sides[0], time, seed),
+        ("10,000 entries", |time, seed| run(&sides[0], time, seed)),
         ("200 entries", |time, seed| run(&sides[1], time, seed)),
     )
 }

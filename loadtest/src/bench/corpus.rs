@@ -81,17 +81,6 @@ impl Zipf {
     }
 }
 
-/// How often a word occurs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// In a few texts.
-    Rare,
-    /// In about one text of a hundred.
-    Mid,
-    /// In a fifth of all texts or more.
-    Common,
-}
-
 /// One row of the corpus.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -180,21 +169,6 @@ impl Corpus {
         Zipf::new(projects_of(tenant), 1.0).draw(&mut self.rng)
     }
 
-    /// A word of a class.
-    pub fn word_of(&mut self, class: Class) -> String {
-        let ranks = match class {
-            Class::Common => 0..25,
-            Class::Mid => 1_200..2_500,
-            Class::Rare => 20_000..WORDS,
-        };
-        word(ranks.start + self.rng.below(ranks.len()))
-    }
-
-    /// An index below `count`.
-    pub fn below(&mut self, count: usize) -> usize {
-        self.rng.below(count)
-    }
-
     fn text(&mut self, words: usize) -> String {
         let words = (0..words).map(|_| word(self.words.draw(&mut self.rng)));
         words.collect::<Vec<_>>().join(" ")
@@ -219,7 +193,8 @@ pub const fn projects_of(tenant: usize) -> usize {
 
 /// The word of a rank: pronounceable, no word of any language's stop list, and ending so that
 /// no stemmer shortens it.
-fn word(rank: usize) -> String {
+#[must_use]
+pub fn word(rank: usize) -> String {
     const CONSONANTS: &[u8] = b"bdfghjklmnprstvz";
     const VOWELS: &[u8] = b"aeiou";
     let syllables = CONSONANTS.len() * VOWELS.len();
@@ -265,31 +240,6 @@ mod tests {
         let mut corpus = Corpus::new(1);
         let largest = (0..10_000).filter(|_| corpus.tenant() == 0).count();
         assert!((900..1_500).contains(&largest), "{largest}");
-    }
-
-    #[test]
-    fn classes_are_as_frequent_as_they_say() {
-        let mut corpus = Corpus::new(1);
-        let text = |row: Row| {
-            row.body["narrative"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let texts: Vec<HashSet<String>> = (0..2_000)
-            .map(|_| text(corpus.row()).split(' ').map(str::to_owned).collect())
-            .collect();
-        let mut share = |class| {
-            let words: Vec<String> = (0..20).map(|_| corpus.word_of(class)).collect();
-            let hits = words
-                .iter()
-                .map(|w| texts.iter().filter(|t| t.contains(w)).count());
-            hits.sum::<usize>() as f64 / (20 * texts.len()) as f64
-        };
-        let (common, mid, rare) = (share(Class::Common), share(Class::Mid), share(Class::Rare));
-        assert!(common > 0.15, "{common}");
-        assert!((0.001..0.02).contains(&mid), "{mid}");
-        assert!(rare < 0.001, "{rare}");
     }
 
     #[test]

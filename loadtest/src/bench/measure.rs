@@ -104,7 +104,9 @@ fn side<'a>(measures: impl Iterator<Item = &'a Measure>) -> anyhow::Result<Side>
     })
 }
 
-fn median(mut numbers: Vec<f64>) -> f64 {
+/// The number in the middle, or between the two that are; not a number of none.
+#[must_use]
+pub fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {
         0 => f64::NAN,

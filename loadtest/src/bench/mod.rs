@@ -8,6 +8,7 @@ mod closed_loop;
 mod connection;
 mod context;
 mod corpus;
+mod cpu;
 mod load;
 mod measure;
 pub mod operation;
@@ -16,6 +17,7 @@ mod report;
 mod retrieval;
 mod rig;
 mod scenario;
+mod search;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,6 +46,8 @@ enum Bench {
     Ingest(Load),
     /// The context of a session start, beside a bare route and the same SQL from pgbench.
     Context(Load),
+    /// The index step of a search among a million records in 2,000 tenants, beside its raw limits.
+    Search(search::Options),
     /// What the index step of a search finds, asked questions with known answers.
     Retrieval(retrieval::Options),
 }
@@ -74,6 +78,14 @@ pub struct Timing {
     connections: usize,
 }
 
+/// When the service has done what it does in the background.
+#[derive(clap::Args)]
+pub struct Settle {
+    /// Seconds for which Postgres must have been idle before anything is asked.
+    #[arg(long, default_value_t = 5)]
+    settle: u64,
+}
+
 /// What the machine has to run it with.
 #[derive(Clone, clap::Args)]
 pub struct Machine {
@@ -86,6 +98,12 @@ pub struct Machine {
     /// `roles.sql` of the deployment.
     #[arg(long)]
     roles: PathBuf,
+    /// The migrations of the service.
+    #[arg(long)]
+    migrations: PathBuf,
+    /// The folder for databases that are kept between runs; Postgres' user must be able to enter.
+    #[arg(long)]
+    keep: PathBuf,
     /// The user that Postgres runs as; needed by root, whom it refuses.
     #[arg(long)]
     run_as: Option<String>,
@@ -102,6 +120,8 @@ impl Machine {
             postgres_bin: path(&self.postgres_bin)?,
             redis: path(&self.redis)?,
             roles: path(&self.roles)?,
+            migrations: path(&self.migrations)?,
+            keep: path(&self.keep)?,
             run_as: self.run_as.clone(),
             out: path(&self.out)?,
         })
@@ -119,6 +139,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     match &options.bench {
         Bench::Ingest(load) => run_load(Scenario::Ingest, load, &runtime),
         Bench::Context(load) => run_load(Scenario::Context, load, &runtime),
+        Bench::Search(options) => search::run(options, &runtime),
         Bench::Retrieval(options) => retrieval::run(options, &runtime),
     }
 }

@@ -14,36 +14,44 @@ use crate::process::output_of;
 /// Scripts that can be run again and again.
 pub struct Pgbench {
     folder: PathBuf,
-    scripts: Vec<PathBuf>,
+    role: &'static str,
+    /// Each with how often it runs, beside the others.
+    scripts: Vec<(PathBuf, usize)>,
     variables: Variables,
 }
 
 impl Pgbench {
-    /// Writes the scripts to a folder.
+    /// Writes scripts to a folder, to be run as a role; each with its weight among them.
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn new(folder: PathBuf, scripts: &[String], variables: Variables) -> anyhow::Result<Self> {
+    pub fn new(
+        folder: PathBuf,
+        role: &'static str,
+        scripts: &[(String, usize)],
+        variables: Variables,
+    ) -> anyhow::Result<Self> {
         let mut paths = Vec::with_capacity(scripts.len());
-        for (index, script) in scripts.iter().enumerate() {
+        for (index, (script, weight)) in scripts.iter().enumerate() {
             let path = folder.join(format!("script-{index}.sql"));
             fs::write(&path, script).with_context(|| format!("writing {}", path.display()))?;
-            paths.push(path);
+            paths.push((path, *weight));
         }
         Ok(Self {
             folder,
+            role,
             scripts: paths,
             variables,
         })
     }
 
-    /// Runs them with a number of clients for a time, each script as likely as another.
+    /// Runs them with a number of clients for a time, each script as often as its weight has it.
     ///
     /// # Errors
     /// If pgbench fails, or a statement does.
     pub fn run(&self, rig: &Rig, clients: usize, time: Duration) -> anyhow::Result<Measure> {
         let log = self.folder.join("latency");
-        let mut command = rig.postgres_program("pgbench", "cairn_app");
+        let mut command = rig.postgres_program("pgbench", self.role);
         command.args([
             "-n",
             "-M",
@@ -60,8 +68,10 @@ impl Pgbench {
         for definition in self.variables.definitions() {
             command.arg("-D").arg(definition);
         }
-        for script in &self.scripts {
-            command.arg("-f").arg(script);
+        for (script, weight) in &self.scripts {
+            command
+                .arg("-f")
+                .arg(format!("{}@{weight}", script.display()));
         }
         let printed = output_of(&mut command)?;
         let tps = rate(&printed).with_context(|| format!("pgbench printed no rate: {printed}"))?;

@@ -17,7 +17,10 @@ use crate::output::say;
 /// If the goal is missed, after both are written; if they cannot be.
 pub fn write(scenario: Scenario, load: &Load, rounds: &Rounds) -> anyhow::Result<()> {
     let (service, raw, ratio) = (rounds.service()?, rounds.raw()?, rounds.ratio());
-    say(&table(scenario.operation(), ("pgbench", raw), service));
+    say(&table(
+        scenario.operation(),
+        [("service", service), ("pgbench", raw)],
+    ));
     say(&format!(
         "\nratio {ratio:.2} (median of {} rounds), goal {:.2}: {}",
         load.timing.rounds.max(1),
@@ -57,14 +60,14 @@ pub fn rounded(number: f64) -> Value {
 }
 
 /// Rates and latencies of both sides, for people.
-pub fn table(operation: &str, (raw_name, raw): (&str, Side), service: Side) -> String {
+pub fn table(operation: &str, sides: [(&str, Side); 2]) -> String {
     let mut table = format!(
-        "{:<10} {:>12} {:>10} {:>10} {:>10}   ({})\n",
+        "{:<12} {:>12} {:>10} {:>10} {:>10}   ({})\n",
         "", "per second", "p50 ms", "p95 ms", "p99 ms", operation
     );
-    for (name, side) in [("service", service), (raw_name, raw)] {
+    for (name, side) in sides {
         table.push_str(&format!(
-            "{name:<10} {:>12.0} {:>10.2} {:>10.2} {:>10.2}\n",
+            "{name:<12} {:>12.0} {:>10.2} {:>10.2} {:>10.2}\n",
             side.rate, side.p50, side.p95, side.p99
         ));
     }

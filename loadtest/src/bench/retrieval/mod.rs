@@ -11,13 +11,12 @@ mod sets;
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::json;
 
-use super::Machine;
 use super::rig::Rig;
+use super::{Machine, Settle};
 use crate::api::Api;
 use crate::output::{complain, grouped, say};
 use crate::process::built;
@@ -34,9 +33,8 @@ pub struct Options {
     /// A folder of sets, with the yardstick's scorer if it has one.
     #[arg(default_value = "../shared/retrieval")]
     folder: PathBuf,
-    /// Seconds between loading and asking, for what the service gathers in the background.
-    #[arg(long, default_value_t = 5)]
-    settle: u64,
+    #[command(flatten)]
+    settle: Settle,
     #[command(flatten)]
     machine: Machine,
 }
@@ -57,7 +55,7 @@ pub fn run(options: &Options, runtime: &tokio::runtime::Runtime) -> anyhow::Resu
     let records = tenants.iter().map(|tenant| tenant.ids.len()).sum();
     let count = sets.len();
     complain(&format!("{} records of {count} sets", grouped(records)));
-    std::thread::sleep(Duration::from_secs(options.settle));
+    rig.settle(&options.settle)?;
 
     let asked = runtime.block_on(ask_all(&api, &sets, &tenants))?;
     let outcomes: Vec<Outcome> = sets.iter().zip(&asked).map(Outcome::of).collect();

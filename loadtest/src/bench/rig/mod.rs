@@ -6,18 +6,24 @@ mod database;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
-use super::Machine;
+use super::{Machine, Settle, cpu};
 use crate::process::{Running, Scratch, output_of};
 use crate::service::clean_environment;
 use database::Database;
 
+pub use database::POSTGRES_CONF;
+
 /// What a part of the rig may take to start.
 const START_TIME: Duration = Duration::from_secs(60);
+/// What Postgres may take to do what the service asks in the background.
+const SETTLE_TIME: Duration = Duration::from_secs(3_600);
+/// Of a second, what its regular upkeep takes of a processor at most.
+const IDLE: Duration = Duration::from_millis(50);
 /// The service's connections to Postgres: its default.
 const POOL: &str = "10";
 /// A ring of one key; nothing outlives the rig.
@@ -108,6 +114,26 @@ impl Rig {
         Ok(())
     }
 
+    /// Waits until Postgres has been idle for a while: whatever the service does in the
+    /// background, it does there.
+    ///
+    /// # Errors
+    /// If that takes longer than anybody would wait.
+    pub fn settle(&self, settle: &Settle) -> anyhow::Result<()> {
+        let (began, mut idle) = (Instant::now(), 0);
+        while idle < settle.settle {
+            if began.elapsed() > SETTLE_TIME {
+                bail!("Postgres is still at work after {SETTLE_TIME:?}");
+            }
+            let before = cpu::of_children(self.postgres_pid())?;
+            std::thread::sleep(Duration::from_secs(1));
+            let spent = cpu::of_children(self.postgres_pid())?.saturating_sub(before);
+            let is_idle = Duration::from_nanos(spent) < IDLE;
+            idle = if is_idle { idle + 1 } else { 0 };
+        }
+        Ok(())
+    }
+
     /// A command of the service's program.
     fn server(&self, word: &str) -> Command {
         let mut command = Command::new(&self.server);
@@ -149,12 +175,19 @@ impl Rig {
         self.database.log()
     }
 
-    /// An address that was free a moment ago.
+    /// The process of the service.
     ///
     /// # Errors
-    /// If there is none.
-    pub fn free_address() -> anyhow::Result<String> {
-        free_address()
+    /// If it was not started.
+    pub fn service_pid(&self) -> anyhow::Result<u32> {
+        let service = self.service.as_ref().context("the service does not run")?;
+        Ok(service.pid())
+    }
+
+    /// The process whose children are Postgres' backends.
+    #[must_use]
+    pub fn postgres_pid(&self) -> u32 {
+        self.database.pid()
     }
 
     /// A folder for files of this run.
@@ -179,7 +212,11 @@ fn start_redis(machine: &Machine, scratch: &Scratch) -> anyhow::Result<(Running,
     Ok((running, format!("redis://{address}/0")))
 }
 
-fn free_address() -> anyhow::Result<String> {
+/// An address that was free a moment ago.
+///
+/// # Errors
+/// If there is none.
+pub fn free_address() -> anyhow::Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
     Ok(format!("127.0.0.1:{}", listener.local_addr()?.port()))
 }

@@ -1,5 +1,5 @@
-//! The retrieval bench as people run it: a folder of sets goes through a real service, and what
-//! was found is scored and written down.
+//! Benches as people run them, on little data: what they measure says nothing here, but that they
+//! measure it, and that nothing is left of them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,17 +33,22 @@ fn tool(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set; run ./dev test"))
 }
 
-fn bench(folder: &Path, out: &Path, temporary: &Path) -> Output {
+fn bench(arguments: &[&str], out: &Path, temporary: &Path) -> Output {
     build_server();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut bench = Command::new(env!("CARGO_BIN_EXE_cairn-loadtest"));
-    bench.args(["bench", "retrieval"]).arg(folder);
-    bench.args(["--settle", "0", "--out"]).arg(out);
+    bench.arg("bench").args(arguments).args(["--settle", "0"]);
     bench.args(["--postgres-bin", &tool("CAIRN_PG_BIN")]);
     bench.args(["--redis", &tool("CAIRN_TEST_REDIS_SERVER")]);
-    bench
-        .arg("--roles")
-        .arg(root.join("deploy/postgres/roles.sql"));
+    let paths = [
+        ("--roles", root.join("deploy/postgres/roles.sql")),
+        ("--migrations", root.join("migrations")),
+        ("--out", out.to_owned()),
+        ("--keep", out.join("kept")),
+    ];
+    for (name, path) in paths {
+        bench.arg(name).arg(path);
+    }
     // As in ./dev: Postgres refuses to run as root.
     if geteuid().is_root() {
         let is_there = User::from_name("postgres").is_ok_and(|user| user.is_some());
@@ -53,6 +58,17 @@ fn bench(folder: &Path, out: &Path, temporary: &Path) -> Output {
         .env("TMPDIR", temporary)
         .output()
         .expect("the bench runs")
+}
+
+/// The figures that a bench wrote.
+fn figures(out: &Path, name: &str) -> Value {
+    let text = fs::read(out.join(format!("{name}.json"))).expect("written");
+    serde_json::from_slice(&text).expect("JSON")
+}
+
+fn assert_empty(temporary: &Path) {
+    let left: Vec<_> = fs::read_dir(temporary).expect("readable").collect();
+    assert!(left.is_empty(), "left: {left:?}");
 }
 
 fn write(folder: &Path, set: &str, file: &str, lines: &[&str]) {
@@ -90,21 +106,67 @@ fn what_is_found_is_scored_in_the_project_that_was_asked() {
         &[r#"{"qid":"q3","project":"other","query":"drains","relevant":["o/2"]}"#],
     );
 
-    let output = bench(folder.path(), out.path(), temporary.path());
+    let path = folder.path().to_str().expect("UTF-8");
+    let output = bench(&["retrieval", path], out.path(), temporary.path());
     let said = String::from_utf8_lossy(&output.stdout);
     let complained = String::from_utf8_lossy(&output.stderr);
     // No set has a reference, so there is nothing to miss.
     assert!(output.status.success(), "{said}\n{complained}");
     assert!(complained.contains("o/3 says nothing"), "{complained}");
-    let figures = fs::read(out.path().join("retrieval.json")).expect("written");
-    let figures: Value = serde_json::from_slice(&figures).expect("JSON");
+    let figures = figures(out.path(), "retrieval");
     assert_eq!(figures["own"]["recall@20"], 0.25, "{figures}");
     assert_eq!(figures["own"]["mrr@10"], 0.5, "{figures}");
     assert_eq!(figures["borrowed"]["ndcg@10"], 1.0, "{figures}");
     assert_eq!(figures["mean"]["recall@20"], 0.625, "{figures}");
     let run = fs::read_to_string(out.path().join("retrieval.run.jsonl")).expect("written");
     let first: Value = serde_json::from_str(run.lines().next().expect("a line")).expect("JSON");
-    assert_eq!(first["ids"], serde_json::json!(["o/2"]), "{run}");
-    let left: Vec<_> = fs::read_dir(temporary.path()).expect("readable").collect();
-    assert!(left.is_empty(), "left: {left:?}");
+    assert_eq!(figures["ids"], serde_json::json!(["o/2"]), "{run}");
+    assert_empty(temporary.path());
+}
+
+#[test]
+fn searches_are_measured_on_every_side_and_the_database_is_kept() {
+    let (out, temporary) = (open_folder(), open_folder());
+    let little = [
+        "search",
+        "--rows",
+        "3000",
+        "--tenants",
+        "12",
+        "--seconds",
+        "1",
+        "--rounds",
+        "1",
+    ];
+    let output = bench(&little, out.path(), temporary.path());
+    let complained = String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&output.stdout);
+    // Goals are for a million records on an idle machine.
+    let is_measured = output.status.success() || complained.contains("missed:");
+    assert!(is_measured, "{said}\n{complained}");
+    let figures = figures(out.path(), "search");
+    for name in [
+        "server_vs_pgbench",
+        "schema_vs_rank_all",
+        "schema_vs_single_table",
+        "largest_p95_vs_pk",
+        "small_p95_vs_pk",
+        "app_cpu_vs_hello",
+        "gate_vs_where",
+    ] {
+        assert!(
+            figures[name].as_f64().is_some_and(|value| value > 0.0),
+            "{name}: {figures}"
+        );
+        assert!(figures[format!("{name}_goal")].is_number(), "{name}");
+    }
+    assert_eq!(figures["adversarial_unanswered"], 0.0, "{figures}");
+    assert_eq!(figures["rows"], 3_000);
+    let kept = fs::read_dir(out.path().join("kept")).expect("kept");
+    let mut whole = kept.flatten().map(|entry| entry.path().join("loaded.json"));
+    assert!(
+        whole.any(|path| path.is_file()),
+        "the database was not kept"
+    );
+    assert_empty(temporary.path());
 }
