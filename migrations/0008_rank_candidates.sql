@@ -138,6 +138,7 @@ as $$
 declare
   tenant int := public.app_tenant();
   team_prompts boolean;
+  total bigint;
   counted int[];
   chosen text;
   stages tsquery[] := array[words];
@@ -149,14 +150,71 @@ begin
   if tenant is null then
     raise exception 'no tenant is set' using errcode = '42501';
   end if;
-  select coalesce(t.settings ->> 'prompt_visibility' = 'team', false) into team_prompts
-  from tenants t where t.tenant_id = tenant;
-  select coalesce(sum(case when p.counted_records > 0 then p.counted_records else p.records end), 0),
-    array_agg(p.project_id) filter (where p.counted_records > 0),
-    case when count(*) = 1 then min(p.field_lengths) end
-  into records, counted, field_lengths
-  from projects p
-  where p.tenant_id = tenant and (projects is null or p.project_id = any (projects));
+  select coalesce(t.settings ->> 'prompt_visibility' = 'team', false), p.all_records, p.records,
+    p.counted, p.field_lengths
+  into team_prompts, total, records, counted, field_lengths
+  from tenants t cross join (
+    select coalesce(sum(p.records), 0) as all_records,
+      coalesce(sum(case when p.counted_records > 0 then p.counted_records else p.records end), 0)
+        as records,
+      array_agg(p.project_id) filter (where p.counted_records > 0) as counted,
+      case when count(*) = 1 then min(p.field_lengths) end as field_lengths
+    from projects p
+    where p.tenant_id = tenant and (projects is null or p.project_id = any (projects))) p
+  where t.tenant_id = tenant;
+  if total <= keep then
+    -- So few that reading them all costs less than to plan anything better. Every word counts, and
+    -- no word may ask the words index: a plan for all values would choose it.
+    words := coalesce(words, fallback[cardinality(fallback)]);
+    words := case when file_words is null then words else words && file_words end;
+    if projects is null then
+      select array_agg(c.kind), array_agg(c.number), array_agg(1::float8),
+        array_agg(c.field_lengths[1]), array_agg(c.field_lengths[2]),
+        array_agg(c.field_lengths[3]), array_agg(c.field_lengths[4]),
+        array_agg(length(c.sent)), string_agg(c.sent, '')
+      into found_kinds, found_numbers, shares, titles, proses, facts, files, sizes, vectors
+      from (
+        select r.kind, r.number, r.field_lengths, tsvectorsend(r.tsv) as sent
+        from records r
+        where r.tenant_id = tenant and (r.tsv @@ words) is true
+          and (kinds is null or r.kind = any (kinds))
+          and (types is null or r.obs_type = any (types))
+          and (concepts is null or r.concepts && concepts)
+          and (author is null or r.author_id = author)
+          and (sessions is null or r.session_id = any (sessions))
+          and (since is null or r.at >= since)
+          and (until is null or r.at < until)
+          and (upto is null or r.position <= upto)
+          and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
+          and (touching is null or search_touches(tenant, r.kind, r.number, touching))
+        order by r.at desc, r.kind desc, r.number desc) c;
+    else
+      select array_agg(c.kind), array_agg(c.number), array_agg(1::float8),
+        array_agg(c.field_lengths[1]), array_agg(c.field_lengths[2]),
+        array_agg(c.field_lengths[3]), array_agg(c.field_lengths[4]),
+        array_agg(length(c.sent)), string_agg(c.sent, '')
+      into found_kinds, found_numbers, shares, titles, proses, facts, files, sizes, vectors
+      from (
+        select r.kind, r.number, r.field_lengths, tsvectorsend(r.tsv) as sent
+        from records r
+        where r.tenant_id = tenant and r.project_id = any (projects) and (r.tsv @@ words) is true
+          and (kinds is null or r.kind = any (kinds))
+          and (types is null or r.obs_type = any (types))
+          and (concepts is null or r.concepts && concepts)
+          and (author is null or r.author_id = author)
+          and (sessions is null or r.session_id = any (sessions))
+          and (since is null or r.at >= since)
+          and (until is null or r.at < until)
+          and (upto is null or r.position <= upto)
+          and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
+          and (touching is null or search_touches(tenant, r.kind, r.number, touching))
+        order by r.at desc, r.kind desc, r.number desc) c;
+    end if;
+    matches := coalesce(cardinality(found_numbers), 0);
+    partial := false;
+    return next;
+    return;
+  end if;
   if counted is not null then
     counts := array(
       select (select sum(c.records)::bigint from term_counts c

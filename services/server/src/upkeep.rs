@@ -50,17 +50,25 @@ async fn clean(store: &Store) -> Result<(), StoreError> {
 
 /// Counts the words of projects that have doubled since they were counted.
 async fn count_words(store: &Store) -> Result<(), StoreError> {
+    while count_some(store).await? {}
+    Ok(())
+}
+
+/// Whether there may be more to count.
+async fn count_some(store: &Store) -> Result<bool, StoreError> {
     let mut system = store.system("upkeep.find_uncounted").await?;
     let due = system.find_uncounted(AT_ONCE).await?;
     system.commit().await?;
+    let mut counted = 0;
     for (tenant, project) in due {
         let mut tx = store.tenant(tenant, "upkeep.count_words").await?;
         if tx.count_words(project).await? {
             tx.commit().await?;
+            counted += 1;
             tracing::debug!(tenant.id = %tenant.uuid(), project.id = %project.uuid, "words counted");
         }
     }
-    Ok(())
+    Ok(counted == AT_ONCE)
 }
 
 /// Rebuilds vectors of an older analyser, batch by batch, while the service serves.

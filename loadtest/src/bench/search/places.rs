@@ -94,7 +94,11 @@ impl Places {
         let rows: Vec<String> = rows.collect();
         format!(
             "update tenant_counters c set observation = v.records, position = v.position
-             from (values {}) v (tenant_id, records, position) where c.tenant_id = v.tenant_id;",
+             from (values {}) v (tenant_id, records, position) where c.tenant_id = v.tenant_id;
+             update projects p set records = v.records
+             from (select tenant_id, project_id, count(*) as records from single.records
+                   group by 1, 2) v
+             where p.tenant_id = v.tenant_id and p.project_id = v.project_id;",
             rows.join(",")
         )
     }
