@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 
 use super::backend::Backend;
 use super::captured::Captured;
-use super::gate::{BY_KEY, EXPLICIT, GATE, all_of};
+use super::gate::{BY_KEY, CHOSEN, DEPTHS, EXPLICIT, GATE, fallback};
 use super::load::{Loaded, Tenant};
 use super::mix::{Case, Kind, Scope};
 use crate::bench::capture::{ROLE, Statement};
@@ -147,11 +147,12 @@ pub fn gate_over_explicit(rig: &Rig, loaded: &Loaded) -> anyhow::Result<BTreeMap
         for round in 0..=ROUNDS {
             for nth in 0..EACH {
                 let case = Case::new(loaded, kind, Scope::Tenant, true, nth * 2);
-                let query = all_of(&case.words);
-                let through = gate.execute(&statement(GATE, &[&query, &author]))?;
-                let without = explicit.execute(&statement(EXPLICIT, &[&query, &author, &id]))?;
+                let fallback = fallback(&case.words);
+                let (words, stages) = (array(&case.words), array(&fallback));
+                let through = gate.execute(&statement(GATE, &[&words, &stages, &author]))?;
+                let without = explicitly(&mut explicit, &words, &fallback, author, id)?;
                 if through.0 != without.0 {
-                    bail!("the gate answers {query:?} otherwise than its statement in gate.rs");
+                    bail!("the gate answers {words} otherwise than its statements in gate.rs");
                 }
                 if round > 0 {
                     ours.push(millis(through.1));
@@ -162,6 +163,46 @@ pub fn gate_over_explicit(rig: &Rig, loaded: &Loaded) -> anyhow::Result<BTreeMap
         ratios.insert(kind, Costs::of(ours).at(0.5) / Costs::of(theirs).at(0.5));
     }
     Ok(ratios)
+}
+
+/// What the gate does, statement by statement.
+fn explicitly(
+    backend: &mut Backend,
+    words: &str,
+    fallback: &[String],
+    author: i32,
+    tenant: i32,
+) -> anyhow::Result<(String, u64)> {
+    let (chosen, mut cost) = backend.execute(&statement(CHOSEN, &[&words, &tenant]))?;
+    let chosen = chosen.trim_end();
+    let (stages, depth) = match chosen.is_empty() {
+        true => (fallback.to_vec(), DEPTHS.1),
+        false => (vec![chosen.to_owned()], DEPTHS.0),
+    };
+    let (mut numbers, mut bytes) = (Vec::new(), 0);
+    for stage in stages {
+        let asked = statement(EXPLICIT, &[&stage, &author, &tenant, &depth]);
+        let (row, more) = backend.execute(&asked)?;
+        cost += more;
+        let (found, size) = row.trim_end().split_once('|').context("two columns")?;
+        numbers.extend(
+            found
+                .split(',')
+                .filter(|one| !one.is_empty())
+                .map(str::to_owned),
+        );
+        bytes += size.parse::<u64>()?;
+        if numbers.len() >= 20 {
+            break;
+        }
+    }
+    Ok((format!("{}|{bytes}\n", numbers.join(",")), cost))
+}
+
+/// A list as Postgres reads it.
+fn array(items: &[String]) -> String {
+    let quoted: Vec<String> = items.iter().map(|item| format!("\"{item}\"")).collect();
+    format!("{{{}}}", quoted.join(","))
 }
 
 /// The principal of a tenant's owner.

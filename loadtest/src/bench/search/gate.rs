@@ -1,27 +1,45 @@
-//! The one place of this crate where a statement of the search stands as text: what the gate
-//! runs, written out with its tenant in the WHERE. A check of every answer holds the two
-//! together.
+//! The one place of this crate where statements of the search stand as text: what the gate runs,
+//! written out with its tenant in the WHERE. A check of every answer holds the two together.
 
-/// The gate: `$1` is a tsquery, `$2` the reader.
-pub const GATE: &str = "select kind, number from search_record_ids(
-  $1::text::tsquery, null::int[], $2::int, null::smallint[], 500, 20)";
+/// The gate across a tenant: `$1` are the words of the query, `$2` what it falls back to, `$3` the
+/// reader.
+pub const GATE: &str = "select array_to_string(found_numbers, ','), length(vectors)
+  from search_candidates($1::text[], array_fill(true, array[cardinality($1::text[])]), null,
+    $2::text[]::tsquery[], null, null, $3::int, null, null, null, null, null, null, null, null,
+    null, null, 1000, 2000, 300)";
 
-/// The same on the table, for the tenant `$3`, as a role that no row policy holds.
-pub const EXPLICIT: &str = "select s.kind, s.number from (
-  select c.kind, c.number,
-    ts_rank('{.3,.5,.6,1}', c.tsv, $1::text::tsquery, 1)
-      * case when count(*) over () < 500 then 1
-        else power(0.5, greatest(extract(epoch from now() - c.at)::float8, 0) / 2592000) end
+/// Which of the words `$1` the tenant `$2` is searched by, as a tsquery; empty where even the
+/// rarest is too common.
+pub const CHOSEN: &str = "select coalesce(string_agg('''' || t.term || '''', ' | '), '')
   from (
-    select r.kind, r.number, r.at, r.tsv
-    from records r
-    where r.tenant_id = $3::int
-      and r.tsv @@ $1::text::tsquery
-      and (r.author_id = $2::int or (not r.private and (r.kind <> 2 or false)))
-    order by r.position desc
-    limit 500) c
-  order by 3 desc, c.at desc, c.kind desc, c.number desc
-  limit 20) s";
+    select a.term, sum(coalesce(a.count, 0)) over (order by coalesce(a.count, 0), a.nth) as spent
+    from (
+      select w.term, w.nth, (select sum(c.records) from term_counts c
+        where c.tenant_id = $2::int and c.project_id in (select p.project_id from projects p
+          where p.tenant_id = $2::int and p.counted_records > 0) and c.term = w.term) as count
+      from unnest($1::text[]) with ordinality w (term, nth)) a) t
+  where t.spent <= 1000";
+
+/// The newest `$4` matches of the tsquery `$1` for the reader `$2` in the tenant `$3`, the best
+/// of them, as a role that no row policy holds.
+pub const EXPLICIT: &str = "select coalesce(array_to_string(array_agg(c.number), ','), ''),
+    coalesce(length(string_agg(c.sent, '')), 0)
+  from (
+    select b.*, tsvectorsend(b.tsv) as sent from (
+      select w.* from (
+        select m.*, count(*) over () as matches, case when count(*) over () < $4::int then 1
+          else power(0.5, greatest(extract(epoch from now() - m.at)::float8, 0) / 2592000)
+          end as share
+        from (
+          select r.kind, r.number, r.at, r.field_lengths, r.tsv
+          from records r
+          where r.tenant_id = $3::int and r.tsv @@ $1::text::tsquery
+            and (r.author_id = $2::int or (not r.private and (r.kind <> 2 or false)))
+          order by r.position desc limit $4::int) m) w
+      order by case when w.matches > 300
+        then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, $1::text::tsquery, 1) else 0 end desc
+      limit 300) b
+    order by b.at desc, b.kind desc, b.number desc) c";
 
 /// Every match ranked, on the table that is not split: what a search without a cap does. `$1` is
 /// the tenant, `$2` a tsquery.
@@ -33,7 +51,25 @@ pub const RANK_ALL: &str = "select number, title from single.records
 pub const BY_KEY: &str = "select number, title from records
   where tenant_id = $1::int and kind = 0 and number = $2::bigint";
 
+/// As many matches are looked at: all there are of rare words, the newest of common ones.
+pub const DEPTHS: (i32, i32) = (2_000, 500);
+
 /// The tsquery of words: all of them.
 pub fn all_of(words: &[String]) -> String {
     words.join(" & ")
+}
+
+/// What the service falls back to where even the rarest word is common: all of the words, two of
+/// them, any.
+pub fn fallback(words: &[String]) -> Vec<String> {
+    let pairs = words.iter().enumerate().flat_map(|(at, one)| {
+        let others = words[at + 1..].iter();
+        others.map(move |other| format!("({one} & {other})"))
+    });
+    let pairs: Vec<String> = pairs.collect();
+    let pairs = match pairs.is_empty() {
+        true => all_of(words),
+        false => pairs.join(" | "),
+    };
+    vec![all_of(words), pairs, words.join(" | ")]
 }

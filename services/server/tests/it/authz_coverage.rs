@@ -154,6 +154,11 @@ fn aliases() -> Vec<Operation> {
             json!({"text": "treasure"}),
             Some(Scope::MemoryWrite),
         ),
+        post(
+            "/api/tool-uses/batch",
+            json!({"ids": ["T1", "toolu_1"]}),
+            Some(Scope::EvidenceRead),
+        ),
     ]
 }
 

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::extract::{ApiJson, ApiPairs, idempotency_key};
-use super::{context, observations, search};
+use super::{context, observations, search, tool_uses};
 use crate::actions::projects::last_known;
 use crate::actions::{self, Failure, timeline, work_state};
 use crate::app::App;
@@ -31,7 +31,7 @@ use crate::auth::Caller;
 type Alias = (&'static str, &'static str, MethodRouter<Arc<App>>);
 
 /// Every alias on one page: method, address, handler.
-fn table() -> [Alias; 9] {
+fn table() -> [Alias; 10] {
     [
         ("GET", "/api/timeline", get(show_timeline)),
         ("POST", "/api/observations/batch", post(batch)),
@@ -42,6 +42,7 @@ fn table() -> [Alias; 9] {
         ("GET", "/api/work-state", get(read)),
         ("POST", "/api/mem-search", post(search::mem_search)),
         ("POST", "/api/memory/save", post(observations::add)),
+        ("POST", "/api/tool-uses/batch", post(tool_uses::batch)),
     ]
 }
 
