@@ -119,8 +119,8 @@ fn what_is_found_is_scored_in_the_project_that_was_asked() {
     assert_eq!(figures["borrowed"]["ndcg@10"], 1.0, "{figures}");
     assert_eq!(figures["mean"]["recall@20"], 0.625, "{figures}");
     let run = fs::read_to_string(out.path().join("retrieval.run.jsonl")).expect("written");
-    let line: Value = serde_json::from_str(run.lines().next().expect("a line")).expect("JSON");
-    assert_eq!(line["ids"], serde_json::json!(["o/2"]), "{run}");
+    let first: Value = serde_json::from_str(run.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(first["ids"], serde_json::json!(["o/2"]), "{run}");
     assert_empty(temporary.path());
 }
 

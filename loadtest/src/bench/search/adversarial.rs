@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::load::Loaded;
+use super::loaded::Loaded;
 use super::mix::{Scope, step};
 use crate::api::Api;
 use crate::bench::cpu;

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use super::backend::Backend;
 use super::captured::Captured;
 use super::gate::{BY_KEY, CHOSEN, DEPTHS, EXPLICIT, GATE, fallback};
-use super::load::{Loaded, Tenant};
+use super::loaded::{Loaded, Tenant};
 use super::mix::{Case, Kind, Scope};
 use crate::bench::capture::{ROLE, Statement};
 use crate::bench::rig::Rig;

@@ -10,7 +10,7 @@ use anyhow::Context;
 use cairn_wire::domain::text::ANALYSER;
 
 use super::corpus::{Corpus, Frequencies};
-use super::load::Loaded;
+use super::loaded::Loaded;
 use crate::bench::Machine;
 use crate::bench::rig::POSTGRES_CONF;
 

@@ -3,10 +3,11 @@
 
 use std::thread;
 
-use serde::{Deserialize, Serialize};
+use anyhow::bail;
 
 use super::copy::copy;
 use super::corpus::{Class, Corpus};
+use super::loaded::{Loaded, Tenant};
 use super::places::{Places, create_tenants};
 use super::psql::script;
 use super::threads::join;
@@ -25,36 +26,12 @@ pub const SETTINGS: [(&str, &str); 9] = [
     ("max_wal_senders", "0"),
     ("max_wal_size", "1GB"),
     ("shared_buffers", "1GB"),
-    ("maintenance_work_mem", "1GB"),
+    ("maintenance_work_mem", "2GB"),
 ];
 /// Small tenants that are searched, beside the largest: from the middle of all on.
 const SEARCHED_SMALL: usize = 100;
 /// Words of each class that are searched for.
 const WORDS: usize = 24;
-
-/// What a run needs to know of a loaded database.
-#[derive(Serialize, Deserialize)]
-pub struct Loaded {
-    /// How many records there are.
-    pub rows: usize,
-    /// The largest tenant.
-    pub largest: Tenant,
-    /// Some small ones.
-    pub small: Vec<Tenant>,
-    /// Words by how often they occur.
-    pub rare: Vec<String>,
-    pub mid: Vec<String>,
-    pub common: Vec<String>,
-}
-
-/// A tenant that is searched.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Tenant {
-    /// Its owner's key.
-    pub key: String,
-    /// Its number in the database.
-    pub id: i32,
-}
 
 /// Fills a prepared database.
 ///
@@ -90,7 +67,10 @@ pub fn load(rig: &Rig, corpus: &Corpus, rows: usize) -> anyhow::Result<Loaded> {
         key: keys[index].clone(),
         id: places.tenants[index].id,
     };
-    let words = |class| frequencies.words(class, rows, WORDS);
+    let words = |class| match frequencies.words(class, rows, WORDS) {
+        none if none.is_empty() => bail!("among {rows} records there is no {class:?} word"),
+        words => Ok(words),
+    };
     Ok(Loaded {
         rows,
         largest: tenant(0),
@@ -98,9 +78,9 @@ pub fn load(rig: &Rig, corpus: &Corpus, rows: usize) -> anyhow::Result<Loaded> {
             .take(SEARCHED_SMALL)
             .map(tenant)
             .collect(),
-        rare: words(Class::Rare),
-        mid: words(Class::Mid),
-        common: words(Class::Common),
+        rare: words(Class::Rare)?,
+        mid: words(Class::Mid)?,
+        common: words(Class::Common)?,
     })
 }
 

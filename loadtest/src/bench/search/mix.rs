@@ -3,7 +3,8 @@
 
 use serde_json::json;
 
-use super::load::{Loaded, Tenant};
+use super::corpus::Class;
+use super::loaded::{Loaded, Tenant};
 use crate::bench::load::project_key;
 use crate::bench::operation::{Call, Operation};
 
@@ -41,11 +42,11 @@ impl Kind {
 
     /// The words of its `nth` query.
     pub fn words(self, loaded: &Loaded, nth: usize) -> Vec<&str> {
-        let of = |words: &'_ [String]| -> usize { nth % words.len().max(1) };
-        let (rare, mid, common) = (&loaded.rare, &loaded.mid, &loaded.common);
-        let rare = rare[of(rare)].as_str();
-        let mid = mid[of(mid)].as_str();
-        let common = common[of(common)].as_str();
+        let word = |class: Class| {
+            let words = loaded.words(class);
+            words[nth % words.len()].as_str()
+        };
+        let (rare, mid, common) = (word(Class::Rare), word(Class::Mid), word(Class::Common));
         match self {
             Self::Rare => vec![rare],
             Self::Mid => vec![mid],
