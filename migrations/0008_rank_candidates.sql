@@ -119,9 +119,9 @@ grant execute on function search_newest to cairn_search;
 --   recent          looks at so many of the newest records instead of asking the index: the way
 --                   out for a query that took too long
 --
--- The newest `newest` matches are looked at, and the best `keep` of them given, the newest first.
+-- The newest `newest` matches are looked at, and the best `keep` of them given, in no order.
 -- If some were not looked at, a match is worth less with age, halving in 30 days (`shares`): what
--- is left out would have been worth little.
+-- is left out would have been worth little. `lengths` has a row of four for each candidate.
 create function search_candidates(
   terms text[], leads boolean[], words tsquery, fallback tsquery[], file_words tsquery,
   projects int[], viewer int, kinds smallint[], types smallint[], concepts text[], author int,
@@ -129,8 +129,8 @@ create function search_candidates(
   recent int, budget int, newest int, keep int)
 returns table (
   records bigint, counts bigint[], field_lengths real[], matches bigint, partial boolean,
-  found_kinds smallint[], found_numbers bigint[], shares float8[],
-  titles int[], proses int[], facts int[], files int[], sizes int[], vectors bytea)
+  found_kinds smallint[], found_numbers bigint[], ats timestamptz[], shares float8[],
+  lengths int[], sizes int[], vectors bytea)
 language plpgsql stable security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
@@ -168,13 +168,11 @@ begin
     words := coalesce(words, fallback[cardinality(fallback)]);
     words := case when file_words is null then words else words && file_words end;
     if projects is null then
-      select array_agg(c.kind), array_agg(c.number), array_agg(1::float8),
-        array_agg(c.field_lengths[1]), array_agg(c.field_lengths[2]),
-        array_agg(c.field_lengths[3]), array_agg(c.field_lengths[4]),
+      select array_agg(c.kind), array_agg(c.number), array_agg(c.at), array_agg(c.field_lengths),
         array_agg(length(c.sent)), string_agg(c.sent, '')
-      into found_kinds, found_numbers, shares, titles, proses, facts, files, sizes, vectors
+      into found_kinds, found_numbers, ats, lengths, sizes, vectors
       from (
-        select r.kind, r.number, r.field_lengths, tsvectorsend(r.tsv) as sent
+        select r.kind, r.number, r.at, r.field_lengths, tsvectorsend(r.tsv) as sent
         from records r
         where r.tenant_id = tenant and (r.tsv @@ words) is true
           and (kinds is null or r.kind = any (kinds))
@@ -187,15 +185,13 @@ begin
           and (upto is null or r.position <= upto)
           and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
           and (touching is null or search_touches(tenant, r.kind, r.number, touching))
-        order by r.at desc, r.kind desc, r.number desc) c;
+        offset 0) c;
     else
-      select array_agg(c.kind), array_agg(c.number), array_agg(1::float8),
-        array_agg(c.field_lengths[1]), array_agg(c.field_lengths[2]),
-        array_agg(c.field_lengths[3]), array_agg(c.field_lengths[4]),
+      select array_agg(c.kind), array_agg(c.number), array_agg(c.at), array_agg(c.field_lengths),
         array_agg(length(c.sent)), string_agg(c.sent, '')
-      into found_kinds, found_numbers, shares, titles, proses, facts, files, sizes, vectors
+      into found_kinds, found_numbers, ats, lengths, sizes, vectors
       from (
-        select r.kind, r.number, r.field_lengths, tsvectorsend(r.tsv) as sent
+        select r.kind, r.number, r.at, r.field_lengths, tsvectorsend(r.tsv) as sent
         from records r
         where r.tenant_id = tenant and r.project_id = any (projects) and (r.tsv @@ words) is true
           and (kinds is null or r.kind = any (kinds))
@@ -208,7 +204,7 @@ begin
           and (upto is null or r.position <= upto)
           and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
           and (touching is null or search_touches(tenant, r.kind, r.number, touching))
-        order by r.at desc, r.kind desc, r.number desc) c;
+        offset 0) c;
     end if;
     matches := coalesce(cardinality(found_numbers), 0);
     partial := false;
@@ -252,10 +248,8 @@ begin
   matches := 0;
   partial := recent is not null;
   foreach stage in array stages loop
-    select array_agg(c.kind) as kinds, array_agg(c.number) as numbers,
-      array_agg(c.share) as shares,
-      array_agg(c.field_lengths[1]) as titles, array_agg(c.field_lengths[2]) as proses,
-      array_agg(c.field_lengths[3]) as facts, array_agg(c.field_lengths[4]) as files,
+    select array_agg(c.kind) as kinds, array_agg(c.number) as numbers, array_agg(c.at) as ats,
+      array_agg(c.share) as shares, array_agg(c.field_lengths) as lengths,
       array_agg(length(c.sent)) as sizes, string_agg(c.sent, '') as vectors,
       max(c.matches) as matches
     into found
@@ -272,14 +266,12 @@ begin
         order by case when w.matches > keep
           then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, stage, 1) else 0 end desc
         limit keep) b
-      order by b.at desc, b.kind desc, b.number desc) c;
+      offset 0) c;
     found_kinds := found_kinds || found.kinds;
     found_numbers := found_numbers || found.numbers;
+    ats := ats || found.ats;
     shares := shares || found.shares;
-    titles := titles || found.titles;
-    proses := proses || found.proses;
-    facts := facts || found.facts;
-    files := files || found.files;
+    lengths := lengths || found.lengths;
     sizes := sizes || found.sizes;
     vectors := coalesce(vectors, '') || coalesce(found.vectors, '');
     matches := greatest(matches, found.matches);

@@ -1,13 +1,18 @@
 //! The index step of a search: the SQL function proposes candidates, the domain ranks them, and
 //! the rows that are shown are read through the tenant wall like any others.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
 use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::project::Reader;
 use cairn_domain::record::Row;
 use cairn_domain::search::Filter;
 use cairn_domain::text::{Candidate, SearchTerms, Statistics, StoredVector, rank, terms};
-use sqlx::postgres::PgRow;
-use sqlx::{Row as _, query};
+use chrono::{DateTime, Utc};
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgRow, PgTypeInfo, PgValueRef};
+use sqlx::{Decode, Postgres, Row as _, Type, query};
 
 use crate::records::row::{RowColumns, project_keys, readable, row_columns, row_joins};
 use crate::records::split;
@@ -145,11 +150,13 @@ impl TenantTx {
             return Ok(Vec::new());
         }
         let (kinds, numbers) = split(ids);
+        // One row each, by its key: left to choose, the planner might read a whole tenant's.
         let rows: Vec<RowColumns> = sqlx::query_as(concat!(
             "select ",
             row_columns!("r"),
             " from unnest($4::smallint[], $5::bigint[]) with ordinality u (kind, number, nth)
-             join records r on r.tenant_id = $1 and r.kind = u.kind and r.number = u.number ",
+             cross join lateral (select * from records r where r.tenant_id = $1 and r.kind = u.kind
+               and r.number = u.number limit 1) r ",
             row_joins!("r"),
             " where ",
             readable!("r"),
@@ -201,41 +208,68 @@ fn some<T>(values: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {
 /// Ranks the candidates of an answer, whose vectors are read where they arrived.
 fn found(row: &PgRow, terms: &SearchTerms) -> Result<Found, StoreError> {
     let ids = candidate_ids(row)?;
+    let ats: Vec<DateTime<Utc>> = list(row, "ats")?;
     let shares: Vec<f64> = list(row, "shares")?;
+    let lengths: Option<FieldLengths> = row.try_get("lengths")?;
+    let lengths = lengths.unwrap_or_default().0;
     let sizes: Vec<i32> = list(row, "sizes")?;
     let vectors: Option<&[u8]> = row.try_get("vectors")?;
     let mut rest = vectors.unwrap_or_default();
-    let fields: [Vec<i32>; 4] = [
-        list(row, "titles")?,
-        list(row, "proses")?,
-        list(row, "facts")?,
-        list(row, "files")?,
-    ];
-    let mut candidates = Vec::with_capacity(ids.len());
+    let mut proposed = Vec::with_capacity(ids.len());
     for (at, size) in sizes.into_iter().enumerate() {
         let size = usize::try_from(size).unwrap_or_default().min(rest.len());
         let (vector, others) = rest.split_at(size);
         rest = others;
-        candidates.push(Candidate {
+        let candidate = Candidate {
             vector: StoredVector::new(vector),
-            lengths: [0, 1, 2, 3].map(|field: usize| fields[field].get(at).copied().unwrap_or(0)),
+            lengths: lengths.get(at).copied().unwrap_or_default(),
             share: shares.get(at).copied().unwrap_or(1.0),
-        });
+        };
+        proposed.push((ats[at], ids[at], candidate));
     }
-    let ranked = rank(terms, &statistics(row)?, &candidates);
-    let mut found = Found {
-        ranked: Vec::with_capacity(ranked.len()),
-        matches: u64::try_from(row.try_get::<i64, _>("matches")?).unwrap_or_default(),
-        partial: row.try_get("partial")?,
-    };
-    for place in ranked {
-        let id = ids[place.at];
+    // Of equal scores the newer one stands first.
+    proposed.sort_unstable_by_key(|(at, id, _)| Reverse((*at, id.kind.code(), id.number)));
+    let candidates: Vec<Candidate<'_>> = proposed.iter().map(|(.., one)| *one).collect();
+    let mut ranked = Vec::new();
+    let mut seen = HashSet::new();
+    for place in rank(terms, &statistics(row)?, &candidates) {
+        let id = proposed[place.at].1;
         // One that several stages proposed stands where its best copy does.
-        if found.ranked.iter().all(|(other, _)| *other != id) {
-            found.ranked.push((id, place.score));
+        if seen.insert(id) {
+            ranked.push((id, place.score));
         }
     }
-    Ok(found)
+    Ok(Found {
+        ranked,
+        matches: u64::try_from(row.try_get::<i64, _>("matches")?).unwrap_or_default(),
+        partial: row.try_get("partial")?,
+    })
+}
+
+/// Words of each field, four a candidate: an array of two dimensions, which the driver reads
+/// none of.
+#[derive(Default)]
+struct FieldLengths(Vec<[i32; 4]>);
+
+impl Type<Postgres> for FieldLengths {
+    fn type_info() -> PgTypeInfo {
+        <[i32] as Type<Postgres>>::type_info()
+    }
+}
+
+impl<'r> Decode<'r, Postgres> for FieldLengths {
+    fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
+        /// Dimensions, flags, the type of items, and twice a length with its lower bound.
+        const HEAD: usize = 12 + 2 * 8;
+        let items = value.as_bytes()?.get(HEAD..).unwrap_or_default();
+        // Each item is its length, which is four, and itself.
+        let (numbers, _) = items.as_chunks::<8>();
+        let number = |[_, _, _, _, a, b, c, d]: &[u8; 8]| i32::from_be_bytes([*a, *b, *c, *d]);
+        let (rows, _) = numbers.as_chunks::<4>();
+        Ok(Self(
+            rows.iter().map(|row| row.each_ref().map(number)).collect(),
+        ))
+    }
 }
 
 fn candidate_ids(row: &PgRow) -> Result<Vec<RecordId>, StoreError> {

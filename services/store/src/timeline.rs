@@ -62,12 +62,14 @@ impl TenantTx {
         reader: &Reader,
     ) -> Result<Vec<Vec<TimelineRow>>, StoreError> {
         let (kinds, numbers) = split(anchors);
+        // One row each, by its key: left to choose, the planner might read a whole tenant's.
         let rows: Vec<Neighbour> = sqlx::query_as(concat!(
             "select u.nth as anchor, ",
             row_columns!("n"),
             ", n.read_tokens
              from unnest($4::smallint[], $5::bigint[]) with ordinality u (kind, number, nth)
-             join records r on r.tenant_id = $1 and r.kind = u.kind and r.number = u.number and ",
+             join lateral (select * from records r where r.tenant_id = $1 and r.kind = u.kind
+               and r.number = u.number limit 1) r on ",
             readable!("r"),
             " cross join lateral (
                (select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id,

@@ -24,7 +24,7 @@ async fn at_a_million_rows_every_search_statement_reads_little() {
     let db = TestDb::new().await;
     let twin = db.twins.0;
     let mut admin = db.admin().await;
-    million(&mut admin, &twin).await;
+    million(&mut admin, &twin, &db.twins.1).await;
     let notices = Notices::default();
     let _heard = tracing::subscriber::set_default(notices.clone());
     explain_everything(&mut admin).await;
@@ -77,6 +77,7 @@ async fn at_a_million_rows_every_search_statement_reads_little() {
         let mut tx = store.tenant(twin.tenant, "test").await.expect("begin");
         let some = ids(&["777", "77777"]);
         tx.get_rows(&some, &reader).await.expect("rows");
+        tx.get_records(&some, &reader).await.expect("records");
         tx.timeline(&some, 3, 3, &reader).await.expect("timelines");
         Plan::Keys.holds(&notices.plans_of_records(), "rows and timelines");
     }
@@ -125,13 +126,15 @@ fn rows_read(line: &str) -> Option<u64> {
 }
 
 /// A million records of one tenant in ten projects, in the order of time.
-async fn million(admin: &mut PgConnection, twin: &Twin) {
+async fn million(admin: &mut PgConnection, twin: &Twin, other: &Twin) {
     let rows = r"
         set session_replication_role = replica;
         insert into projects (tenant_id, key, key_folded, name, name_folded, position, records,
           counted_records)
         select $TENANT, 'p' || g, 'p' || g, 'p' || g, 'p' || g, g, 100000, 100000
         from generate_series(1, 10) g;
+        insert into projects (tenant_id, key, key_folded, name, name_folded, position)
+        select $OTHER, 'q' || g, 'q' || g, 'q' || g, 'q' || g, g from generate_series(1, 4000) g;
         insert into term_counts (tenant_id, project_id, term, records)
         select $TENANT, p.project_id, t.term, t.records
         from projects p, (select 'common' as term, 100000 as records
@@ -146,10 +149,20 @@ async fn million(admin: &mut PgConnection, twin: &Twin) {
             || '''src/f' || g % 1000 || '.rs'':105D')::tsvector
         from generate_series(1, 1000000) g,
           (select min(project_id) as low from projects where tenant_id = $TENANT) p;
+        insert into observations (tenant_id, number, event_id, arrived_at, origin, subtitle,
+          narrative, facts, files_read, files_read_more, files_modified, files_modified_more,
+          tool_uses)
+        select $TENANT, n, gen_random_uuid(), now(), 'api', '', '', '{}', '{}', 0, '{}', 0, '{}'
+        from unnest(array[777, 77777]) n;
         reset session_replication_role";
+    let rows = rows.replace("$OTHER", &other.tenant.key().to_string());
     let rows = rows.replace("$TENANT", &twin.tenant.key().to_string());
     run(admin, &rows.replace("$AUTHOR", &twin.owner.key.to_string())).await;
-    run(admin, "vacuum analyze records").await;
+    run(
+        admin,
+        "vacuum analyze records, projects, principals, term_counts",
+    )
+    .await;
 }
 
 async fn project_key(admin: &mut PgConnection) -> i32 {

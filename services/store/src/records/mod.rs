@@ -34,6 +34,7 @@ impl TenantTx {
         reader: &Reader,
     ) -> Result<Vec<Record>, StoreError> {
         let (kinds, numbers) = split(ids);
+        // One row each, by its key: left to choose, the planner might read a whole tenant's.
         let rows: Vec<RecordColumns> = sqlx::query_as(concat!(
             "select ",
             row_columns!("r"),
@@ -51,7 +52,8 @@ impl TenantTx {
                y.request, y.investigated, y.learned, y.completed, y.next_steps, y.notes,
                q.text, q.session_number
              from unnest($4::smallint[], $5::bigint[]) u (kind, number)
-             join records r on r.tenant_id = $1 and r.kind = u.kind and r.number = u.number ",
+             cross join lateral (select * from records r where r.tenant_id = $1 and r.kind = u.kind
+               and r.number = u.number limit 1) r ",
             row_joins!("r"),
             " left join sessions s on s.tenant_id = $1 and s.session_id = r.session_id
              left join observations o on r.kind = 0 and o.tenant_id = $1 and o.number = r.number
