@@ -1,17 +1,26 @@
-//! The index step of a search: the SQL function proposes candidates, the domain ranks them, and
-//! the rows that are shown are read through the tenant wall like any others.
+//! Searching: the SQL functions propose candidates, or walk through what matches in the order of
+//! time; the domain ranks, and the rows that are shown are read through the tenant wall like any
+//! others.
 
-use cairn_domain::ids::{RecordId, RecordKind};
+mod conditions;
+mod in_time;
+mod ranked;
+
+use cairn_domain::filter::Filter;
+use cairn_domain::ids::RecordId;
+use cairn_domain::listing::Horizon;
 use cairn_domain::project::Reader;
 use cairn_domain::record::Row;
-use cairn_domain::search::Filter;
-use cairn_domain::text::{Candidate, SearchTerms, Statistics, StoredVector, rank, terms};
-use sqlx::postgres::PgRow;
-use sqlx::{Row as _, query};
+use cairn_domain::text::SearchTerms;
+use sqlx::query;
+
+pub use in_time::Walk;
 
 use crate::records::row::{RowColumns, project_keys, readable, row_columns, row_joins};
 use crate::records::split;
 use crate::{StoreError, TenantTx};
+use conditions::{bind_conditions, conditions};
+use ranked::found;
 
 /// As many records may hold the terms that propose candidates: more find nothing better, and the
 /// work stays the same however large a tenant is.
@@ -23,7 +32,7 @@ const KEPT: i32 = 300;
 /// How many of the newest records stand in for the index when a query takes too long.
 const RECENT: i32 = 2_000;
 
-/// What a record must match to be found.
+/// What of a query's words a record must match to be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
     /// Any of the query's rarest words; the others count in the ranking. Finds the most.
@@ -32,6 +41,18 @@ pub enum Words {
     All,
     /// Any word of the query.
     Any,
+}
+
+impl Words {
+    /// The condition on a record's terms; `None` without terms, and where they are looked up.
+    fn condition(self, terms: &SearchTerms) -> Option<String> {
+        match self {
+            _ if terms.is_empty() => None,
+            Self::Rarest => None,
+            Self::All => Some(terms.all()),
+            Self::Any => Some(terms.any()),
+        }
+    }
 }
 
 /// What is asked of the index.
@@ -43,8 +64,8 @@ pub struct Question<'a> {
     pub words: Words,
     /// What else must hold.
     pub filter: &'a Filter,
-    /// Only records up to this position.
-    pub upto: Option<i64>,
+    /// Only records that existed then.
+    pub upto: Option<Horizon>,
     /// Whether the newest records alone are looked at: the way out for a question that took
     /// too long.
     pub recent: bool,
@@ -91,44 +112,20 @@ impl TenantTx {
             return Ok(Found::default());
         }
         let asked = terms.asked();
-        let filter = question.filter;
-        let words = match question.words {
-            Words::Rarest => None,
-            Words::All => Some(terms.all()),
-            Words::Any => Some(terms.any()),
-        };
-        let row = query(
-            "select * from search_candidates($1, $2, $3::text::tsquery, $4::text[]::tsquery[],
-               $5::text::tsquery, $6, $7, $8, $9, $10,
-               (select case when $11::text is not null then coalesce((select principal_id
-                  from principals where tenant_id = $21 and name = $11), 0) end),
-               (select case when $12::text is not null then array(select session_id from sessions
-                  where tenant_id = $21 and host_session_id = $12) end),
-               $13, $14, $15, $16, $17, $18, $19, $20)",
-        )
-        .bind(asked.iter().map(|a| a.term.as_str()).collect::<Vec<_>>())
-        .bind(asked.iter().map(|a| a.leads).collect::<Vec<_>>())
-        .bind(words)
-        .bind(vec![terms.all(), terms.pairs(), terms.any()])
-        .bind(file_words(filter))
-        .bind(project_keys(&reader.projects))
-        .bind(reader.principal.key)
-        .bind(some(filter.kinds.iter().map(|kind| kind.code())))
-        .bind(some(filter.types.iter().map(|kind| kind.code())))
-        .bind(some(filter.concepts.iter().map(|concept| concept.name())))
-        .bind(filter.author.as_deref())
-        .bind(filter.session.as_deref())
-        .bind(filter.since)
-        .bind(filter.until)
-        .bind(question.upto)
-        .bind(some(filter.files.iter().map(String::as_str)))
-        .bind(question.recent.then_some(RECENT))
-        .bind(BUDGET)
-        .bind(NEWEST)
-        .bind(KEPT)
-        .bind(self.tenant.key())
-        .fetch_one(&mut *self.tx)
-        .await?;
+        let sql = concat!(
+            "select * from search_candidates(",
+            conditions!(),
+            ", $17, $18, $19::text[]::tsquery[], $20, $21, $22)"
+        );
+        let row = bind_conditions(query(sql), question, reader, self.tenant)
+            .bind(asked.iter().map(|a| a.term.as_str()).collect::<Vec<_>>())
+            .bind(asked.iter().map(|a| a.leads).collect::<Vec<_>>())
+            .bind(vec![terms.all(), terms.pairs(), terms.any()])
+            .bind(BUDGET)
+            .bind(NEWEST)
+            .bind(KEPT)
+            .fetch_one(&mut *self.tx)
+            .await?;
         found(&row, terms)
     }
 
@@ -183,94 +180,4 @@ impl TenantTx {
         let ids: Vec<RecordId> = best.map(|(id, _)| *id).collect();
         self.get_rows(&ids, reader).await
     }
-}
-
-/// What a record that touches one of the files holds in its words.
-fn file_words(filter: &Filter) -> Option<String> {
-    let words = filter.files.iter().map(|file| terms(file).all());
-    let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
-    // A name of signs alone has no words: then the files themselves decide.
-    let complete = !words.is_empty() && words.len() == filter.files.len();
-    complete.then(|| format!("({})", words.join(") | (")))
-}
-
-fn some<T>(values: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {
-    (values.len() > 0).then(|| values.collect())
-}
-
-/// Ranks the candidates of an answer, whose vectors are read where they arrived.
-fn found(row: &PgRow, terms: &SearchTerms) -> Result<Found, StoreError> {
-    let ids = candidate_ids(row)?;
-    let shares: Vec<f64> = list(row, "shares")?;
-    let sizes: Vec<i32> = list(row, "sizes")?;
-    let vectors: Option<&[u8]> = row.try_get("vectors")?;
-    let mut rest = vectors.unwrap_or_default();
-    let fields: [Vec<i32>; 4] = [
-        list(row, "titles")?,
-        list(row, "proses")?,
-        list(row, "facts")?,
-        list(row, "files")?,
-    ];
-    let mut candidates = Vec::with_capacity(ids.len());
-    for (at, size) in sizes.into_iter().enumerate() {
-        let size = usize::try_from(size).unwrap_or_default().min(rest.len());
-        let (vector, others) = rest.split_at(size);
-        rest = others;
-        candidates.push(Candidate {
-            vector: StoredVector::new(vector),
-            lengths: [0, 1, 2, 3].map(|field: usize| fields[field].get(at).copied().unwrap_or(0)),
-            share: shares.get(at).copied().unwrap_or(1.0),
-        });
-    }
-    let ranked = rank(terms, &statistics(row)?, &candidates);
-    let mut found = Found {
-        ranked: Vec::with_capacity(ranked.len()),
-        matches: u64::try_from(row.try_get::<i64, _>("matches")?).unwrap_or_default(),
-        partial: row.try_get("partial")?,
-    };
-    for place in ranked {
-        let id = ids[place.at];
-        // One that several stages proposed stands where its best copy does.
-        if found.ranked.iter().all(|(other, _)| *other != id) {
-            found.ranked.push((id, place.score));
-        }
-    }
-    Ok(found)
-}
-
-fn candidate_ids(row: &PgRow) -> Result<Vec<RecordId>, StoreError> {
-    let kinds: Vec<i16> = list(row, "found_kinds")?;
-    let numbers: Vec<i64> = list(row, "found_numbers")?;
-    let id = |(kind, number): (i16, i64)| {
-        let kind = RecordKind::from_code(kind)
-            .ok_or_else(|| StoreError::inconsistent("records", "kind", number))?;
-        Ok(RecordId { kind, number })
-    };
-    kinds.into_iter().zip(numbers).map(id).collect()
-}
-
-fn statistics(row: &PgRow) -> Result<Statistics, StoreError> {
-    let counts: Option<Vec<Option<i64>>> = row.try_get("counts")?;
-    let lengths: Option<Vec<f32>> = row.try_get("field_lengths")?;
-    let records: i64 = row.try_get("records")?;
-    let counts = counts.unwrap_or_default().into_iter();
-    Ok(Statistics {
-        records: records as f64,
-        counts: counts
-            .map(|count| count.map(|count| count as f64))
-            .collect(),
-        lengths: lengths.and_then(|lengths| {
-            let lengths: [f32; 4] = lengths.try_into().ok()?;
-            Some(lengths.map(f64::from))
-        }),
-    })
-}
-
-/// A list that is null where it is empty.
-fn list<'r, T>(row: &'r PgRow, column: &str) -> Result<Vec<T>, StoreError>
-where
-    Option<Vec<T>>: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
-{
-    let values: Option<Vec<T>> = row.try_get(column)?;
-    Ok(values.unwrap_or_default())
 }

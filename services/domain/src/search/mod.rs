@@ -4,7 +4,6 @@
 //! Finding rows, sealing state and drawing cursors are done elsewhere, with what is said here.
 
 pub mod auto;
-pub mod filter;
 pub mod input;
 pub mod scope;
 
@@ -17,7 +16,6 @@ mod stored;
 
 pub use cursor::Cursor;
 pub use details::{Records, render_part, render_records};
-pub use filter::Filter;
 pub use protocol::{Call, Conditions, Continue, Plan};
 pub use reason::Reason;
 pub use render::{

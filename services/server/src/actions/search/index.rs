@@ -1,10 +1,11 @@
 //! The index step: rows for a query, the best first, whatever it costs the database.
 
+use cairn_domain::filter::Filter;
 use cairn_domain::ids::TenantId;
 use cairn_domain::limits;
 use cairn_domain::project::Reader;
 use cairn_domain::record::Row;
-use cairn_domain::search::{Filter, Options};
+use cairn_domain::search::Options;
 use cairn_domain::text::terms;
 use cairn_store::search::Question;
 use cairn_store::{StoreError, TenantTx};
