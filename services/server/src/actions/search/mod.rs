@@ -2,11 +2,10 @@
 //! is decided in the domain; here rows are found, state is kept and loaded.
 
 mod auto;
-mod index;
-
-use index::index;
+pub(super) mod index;
 
 use cairn_domain::Rejection;
+use cairn_domain::filter::Filter;
 use cairn_domain::ids::RecordId;
 use cairn_domain::project::{ProjectSet, Reader};
 use cairn_domain::record::{Record, Row};
@@ -27,6 +26,7 @@ use super::Failure;
 use super::projects::{Place, current_place, place};
 use crate::app::App;
 use crate::auth::Caller;
+use index::{Index, index};
 
 /// Takes one step of a search.
 ///
@@ -49,7 +49,7 @@ async fn start(app: &App, caller: &Caller, options: Options) -> Result<MemSearch
     let now = app.clock.now();
     let (tx, begun) = begin(app, caller, options).await?;
     // No connection is held while the continuation is kept.
-    let found = index(app, tx, &begun.options, &begun.reader).await?;
+    let found = begun.index(app, tx).await?;
     let next = Stored::begin(begun.options, begun.scope, now, Uuid::now_v7().to_string());
     let answer = list(app, &found.rows, next).await?;
     Ok(MemSearchAnswer {
@@ -63,6 +63,14 @@ struct Begun {
     options: Options,
     reader: Reader,
     scope: String,
+}
+
+impl Begun {
+    /// The rows of its index step.
+    async fn index(&self, app: &App, tx: TenantTx) -> Result<Index, Failure> {
+        let Options { query, limit, .. } = &self.options;
+        index(app, tx, query, &Filter::default(), *limit, &self.reader).await
+    }
 }
 
 async fn begin(
