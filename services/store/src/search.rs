@@ -8,6 +8,7 @@ mod ranked;
 
 use cairn_domain::filter::Filter;
 use cairn_domain::ids::RecordId;
+use cairn_domain::limits;
 use cairn_domain::listing::Horizon;
 use cairn_domain::project::Reader;
 use cairn_domain::record::Row;
@@ -27,8 +28,6 @@ use ranked::found;
 const BUDGET: i32 = 1_000;
 /// How many of the newest matches are looked at.
 const NEWEST: i32 = 2_000;
-/// How many of them are ranked.
-const KEPT: i32 = 300;
 /// How many of the newest records stand in for the index when a query takes too long.
 const RECENT: i32 = 2_000;
 
@@ -88,7 +87,7 @@ impl<'a> Question<'a> {
 /// What answers a question, the best first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    /// Ids and scores of the ranked candidates; at most 300.
+    /// Ids and scores of the ranked candidates; at most [`limits::RANKED`].
     pub ranked: Vec<(RecordId, f64)>,
     /// How many records matched; at least so many if the answer is partial.
     pub matches: u64,
@@ -123,7 +122,7 @@ impl TenantTx {
             .bind(vec![terms.all(), terms.pairs(), terms.any()])
             .bind(BUDGET)
             .bind(NEWEST)
-            .bind(KEPT)
+            .bind(i32::try_from(limits::RANKED).unwrap_or(i32::MAX))
             .fetch_one(&mut *self.tx)
             .await?;
         found(&row, terms)

@@ -5,6 +5,8 @@
 
 pub mod auto;
 pub mod input;
+pub mod pages;
+pub mod results;
 pub mod scope;
 
 mod cursor;
@@ -15,7 +17,7 @@ mod render;
 mod stored;
 
 pub use cursor::Cursor;
-pub use details::{Records, render_part, render_records};
+pub use details::{Records, render_detail, render_part, render_records};
 pub use protocol::{Call, Conditions, Continue, Plan};
 pub use reason::Reason;
 pub use render::{
