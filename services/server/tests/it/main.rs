@@ -28,6 +28,8 @@ mod redis_away;
 mod remembering;
 mod replicas;
 mod search;
+mod search_pages;
+mod search_rest;
 mod shutdown;
 mod timeline;
 mod tool_uses;

@@ -1,8 +1,13 @@
 //! `mem_search`: the only orchestration of its steps. What may follow what, and what a step says,
-//! is decided in the domain; here rows are found, state is kept and loaded.
+//! is decided in the domain; here rows are found, state is kept and loaded. The search with filters
+//! and pages stands in `find.rs`.
 
 mod auto;
+mod find;
 pub(super) mod index;
+mod sequence;
+
+pub use find::{find, render};
 
 use cairn_domain::Rejection;
 use cairn_domain::filter::Filter;
