@@ -38,95 +38,118 @@ create policy search_all on term_counts for select to cairn_search using (true);
 create policy search_all on observations for select to cairn_search using (true);
 grant select on projects, term_counts, observations to cairn_search;
 
+-- Lists and searches over all projects, in the order of time; those of one have `records_timeline`.
+create index records_at on records (tenant_id, at, kind, number);
+
 -- Whether an observation read or changed one of these files, or something in one of these folders.
+-- Not every client writes its paths with `/`.
 create function search_touches(tenant int, kind smallint, number bigint, touching text[])
 returns boolean
 language sql stable
 as $$
   select kind = 0 and exists (
-    select from public.observations o, unnest(o.files_read || o.files_modified) f, unnest(touching) t
+    select from public.observations o, unnest(o.files_read || o.files_modified) f (path),
+      replace(f.path, '\', '/') p (path), unnest(touching) t (path)
     where o.tenant_id = tenant and o.number = search_touches.number
-      and (f = t or right(f, length(t) + 1) = '/' || t or left(f, length(t) + 1) = t || '/'))
+      and (p.path = t.path or starts_with(p.path, t.path || '/')
+        or right(p.path, length(t.path) + 1) = '/' || t.path))
 $$;
 revoke all on function search_touches from public;
 grant execute on function search_touches to cairn_search;
 
--- The newest records that match, as many as `depth`. The two statements differ in which index walks
--- from new to old.
-create function search_newest(
+-- Records that match, in the order of time: those behind the row (`at`, `kind`, `number`) that was
+-- the last, without the first `skip` of them, as many as `depth`. A `bare` row has no vector.
+--
+-- The statement holds just the conditions that are given, and is planned for their values: a plan
+-- for any value costs a hundred times as much on a common word. Nothing of a value is spliced in.
+create function search_walk(
   words tsquery, tenant int, projects int[], viewer int, team_prompts boolean, kinds smallint[],
   types smallint[], concepts text[], author int, sessions bigint[], since timestamptz,
-  until timestamptz, above bigint, upto bigint, touching text[], depth int)
+  until timestamptz, upto bigint[], touching text[], without bigint[], ascending boolean,
+  last_at timestamptz, last_kind smallint, last_number bigint, skip int, depth int, bare boolean)
 returns table (kind smallint, number bigint, at timestamptz, field_lengths int[], tsv tsvector)
 language plpgsql stable
--- A cached generic plan costs a hundred times as much on a common word.
-set plan_cache_mode = force_custom_plan
 as $$
-#variable_conflict use_variable
+declare
+  one_kind boolean := coalesce(cardinality(kinds) = 1, false);
+  one_project boolean := coalesce(cardinality(projects) = 1, false);
 begin
-  if cardinality(projects) = 1 then
-    return query select r.kind, r.number, r.at, r.field_lengths, r.tsv
-    from records r
-    where r.tenant_id = tenant and r.project_id = projects[1] and r.tsv @@ words
-      and (kinds is null or r.kind = any (kinds))
-      and (types is null or r.obs_type = any (types))
-      and (concepts is null or r.concepts && concepts)
-      and (author is null or r.author_id = author)
-      and (sessions is null or r.session_id = any (sessions))
-      and (since is null or r.at >= since)
-      and (until is null or r.at < until)
-      and (above is null or r.position > above)
-      and (upto is null or r.position <= upto)
-      and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
-      and (touching is null or search_touches(tenant, r.kind, r.number, touching))
-    order by r.at desc, r.kind desc, r.number desc
-    limit depth;
-  else
-    return query select r.kind, r.number, r.at, r.field_lengths, r.tsv
-    from records r
-    where r.tenant_id = tenant and (projects is null or r.project_id = any (projects)) and r.tsv @@ words
-      and (kinds is null or r.kind = any (kinds))
-      and (types is null or r.obs_type = any (types))
-      and (concepts is null or r.concepts && concepts)
-      and (author is null or r.author_id = author)
-      and (sessions is null or r.session_id = any (sessions))
-      and (since is null or r.at >= since)
-      and (until is null or r.at < until)
-      and (above is null or r.position > above)
-      and (upto is null or r.position <= upto)
-      and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
-      and (touching is null or search_touches(tenant, r.kind, r.number, touching))
-    order by r.position desc
-    limit depth;
-  end if;
+  return query execute concat(
+    'select r.kind, r.number, r.at, ',
+    case when bare then 'null::int[], null::tsvector' else 'r.field_lengths, r.tsv' end,
+    ' from public.records r
+      where r.tenant_id = $1 and (r.author_id = $3 or (not r.private and (r.kind <> 2 or $4)))',
+    -- Of one project, or one kind, an index gives the order.
+    case when one_project then ' and r.project_id = ($2)[1]'
+      when projects is not null then ' and r.project_id = any ($2)' end,
+    case when one_kind then ' and r.kind = ($5)[1]'
+      when kinds is not null then ' and r.kind = any ($5)' end,
+    case when words is not null then ' and r.tsv @@ $6' end,
+    case when types is not null then ' and r.obs_type = any ($7)' end,
+    case when concepts is not null then ' and r.concepts && $8' end,
+    case when author is not null then ' and r.author_id = $9' end,
+    case when sessions is not null then ' and r.session_id = any ($10)' end,
+    case when since is not null then ' and r.at >= $11' end,
+    case when until is not null then ' and r.at < $12' end,
+    case when upto is not null then ' and r.number <= ($13)[r.kind + 1]' end,
+    case when touching is not null then ' and search_touches($1, r.kind, r.number, $14)' end,
+    case when without is not null then ' and r.number * 4 + r.kind <> all ($15)' end,
+    case when last_at is not null then
+      case when ascending then ' and (r.at, r.kind, r.number) > ($16, $17, $18)'
+        else ' and (r.at, r.kind, r.number) < ($16, $17, $18)' end end,
+    case when ascending then ' order by r.at, r.kind, r.number'
+      else ' order by r.at desc, r.kind desc, r.number desc' end,
+    ' offset $19 limit $20')
+  using tenant, projects, viewer, team_prompts, kinds, words, types, concepts, author, sessions,
+    since, until, upto, touching, without, last_at, last_kind, last_number, skip, depth;
 end
 $$;
-revoke all on function search_newest from public;
-grant execute on function search_newest to cairn_search;
+revoke all on function search_walk from public;
+grant execute on function search_walk to cairn_search;
+
+-- When the newest records begin, as many as `recent` of each project: since when a question is
+-- asked that takes too long otherwise. Null if there are no more of them.
+create function search_recent(tenant int, projects int[], upto bigint[], recent int)
+returns timestamptz
+language sql stable
+as $$
+  select case when projects is null then (
+      select r.at from public.records r
+      where r.tenant_id = tenant and (upto is null or r.number <= upto[r.kind + 1])
+      order by r.at desc, r.kind desc, r.number desc offset recent limit 1)
+    else (
+      select max(n.at) from unnest(projects) p (project_id) cross join lateral (
+        select r.at from public.records r
+        where r.tenant_id = tenant and r.project_id = p.project_id
+          and (upto is null or r.number <= upto[r.kind + 1])
+        order by r.at desc, r.kind desc, r.number desc offset recent limit 1) n) end
+$$;
+revoke all on function search_recent from public;
+grant execute on function search_recent to cairn_search;
 
 -- Proposes records to be ranked. Under a row policy the words index cannot be used, because `@@`
 -- is not leakproof; so this function reads past the policy, tests tenant and reader itself, and
 -- gives numbers and vectors to the server, which reads the rows it shows like any others.
 --
---   terms, leads    what the query asks for; only a leading term may propose a record
 --   words           what a record must match; null: any of the rarest leading terms, as many as
 --                   `budget` records hold
---   fallback        where even the rarest term is over the budget: tried one after the other,
---                   until there are enough
 --   file_words      what else a record must match, for the sake of `touching`
---   kinds … upto    filters, each left out if null; `upto` is a position
+--   kinds … upto    filters, each left out if null; `upto` holds the highest number of each kind
 --   touching        files, folders and ends of paths, one of which an observation must touch
 --   recent          looks at so many of the newest records instead of asking the index: the way
 --                   out for a query that took too long
+--   terms, leads    what the query asks for; only a leading term may propose a record
+--   fallback        where even the rarest term is over the budget: tried one after the other,
+--                   until there are enough
 --
 -- The newest `newest` matches are looked at, and the best `keep` of them given, in no order.
 -- If some were not looked at, a match is worth less with age, halving in 30 days (`shares`): what
 -- is left out would have been worth little. `lengths` has a row of four for each candidate.
 create function search_candidates(
-  terms text[], leads boolean[], words tsquery, fallback tsquery[], file_words tsquery,
-  projects int[], viewer int, kinds smallint[], types smallint[], concepts text[], author int,
-  sessions bigint[], since timestamptz, until timestamptz, upto bigint, touching text[],
-  recent int, budget int, newest int, keep int)
+  words tsquery, file_words tsquery, projects int[], viewer int, kinds smallint[],
+  types smallint[], concepts text[], author int, sessions bigint[], since timestamptz,
+  until timestamptz, upto bigint[], touching text[], recent int,
+  terms text[], leads boolean[], fallback tsquery[], budget int, newest int, keep int)
 returns table (
   records bigint, counts bigint[], field_lengths real[], matches bigint, partial boolean,
   found_kinds smallint[], found_numbers bigint[], ats timestamptz[], shares float8[],
@@ -144,7 +167,6 @@ declare
   stages tsquery[] := array[words];
   stage tsquery;
   depth int := least(newest, 2000);
-  above bigint;
   found record;
 begin
   if tenant is null then
@@ -182,7 +204,7 @@ begin
           and (sessions is null or r.session_id = any (sessions))
           and (since is null or r.at >= since)
           and (until is null or r.at < until)
-          and (upto is null or r.position <= upto)
+          and (upto is null or r.number <= upto[r.kind + 1])
           and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
           and (touching is null or search_touches(tenant, r.kind, r.number, touching))
         offset 0) c;
@@ -201,7 +223,7 @@ begin
           and (sessions is null or r.session_id = any (sessions))
           and (since is null or r.at >= since)
           and (until is null or r.at < until)
-          and (upto is null or r.position <= upto)
+          and (upto is null or r.number <= upto[r.kind + 1])
           and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
           and (touching is null or search_touches(tenant, r.kind, r.number, touching))
         offset 0) c;
@@ -236,14 +258,7 @@ begin
     -- Only the words index is read by bitmap: without it the newest are walked.
     perform set_config('enable_bitmapscan', 'off', true);
     depth := least(depth, 200);
-    if cardinality(projects) = 1 then
-      since := greatest(since, (select r.at from records r
-        where r.tenant_id = tenant and r.project_id = projects[1]
-        order by r.at desc, r.kind desc, r.number desc offset recent limit 1));
-    else
-      above := (select r.position from records r where r.tenant_id = tenant
-        order by r.position desc offset recent limit 1);
-    end if;
+    since := greatest(since, search_recent(tenant, projects, upto, recent));
   end if;
   matches := 0;
   partial := recent is not null;
@@ -259,10 +274,10 @@ begin
           select m.*, count(*) over () as matches, case when count(*) over () < depth then 1
             else power(0.5, greatest(extract(epoch from now() - m.at)::float8, 0) / 2592000)
             end as share
-          from search_newest(
+          from search_walk(
             case when file_words is null then stage else stage && file_words end, tenant,
             projects, viewer, team_prompts, kinds, types, concepts, author, sessions, since,
-            until, above, upto, touching, depth) m) w
+            until, upto, touching, null, false, null, null, null, 0, depth, false) m) w
         order by case when w.matches > keep
           then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, stage, 1) else 0 end desc
         limit keep) b
@@ -282,19 +297,18 @@ begin
 end
 $$;
 
--- The matches of a query in the order of time, a page at a time: those behind the row (`at`,
--- `kind`, `number`) that the page before ended with.
+-- What matches in the order of time, a page at a time: see `search_walk`. Without words the filters
+-- alone decide.
 create function search_matches(
   words tsquery, file_words tsquery, projects int[], viewer int, kinds smallint[],
   types smallint[], concepts text[], author int, sessions bigint[], since timestamptz,
-  until timestamptz, upto bigint, touching text[],
-  ascending boolean, last_at timestamptz, last_kind smallint, last_number bigint, page int)
-returns table (found_kind smallint, found_number bigint)
+  until timestamptz, upto bigint[], touching text[], recent int,
+  without bigint[], ascending boolean, last_at timestamptz, last_kind smallint,
+  last_number bigint, skip int, page int)
+returns table (found_kind smallint, found_number bigint, found_at timestamptz)
 language plpgsql stable security definer
 set search_path = pg_catalog, public, pg_temp
-set plan_cache_mode = force_custom_plan
 as $$
-#variable_conflict use_variable
 declare
   tenant int := public.app_tenant();
   team_prompts boolean;
@@ -306,45 +320,16 @@ begin
   from tenants t where t.tenant_id = tenant;
   words := case when file_words is null then words
     when words is null then file_words else words && file_words end;
-  if ascending then
-    return query
-      select r.kind, r.number from records r
-      where r.tenant_id = tenant
-        and (projects is null or r.project_id = any (projects))
-        and (words is null or r.tsv @@ words)
-        and (last_at is null or (r.at, r.kind, r.number) > (last_at, last_kind, last_number))
-        and (kinds is null or r.kind = any (kinds))
-        and (types is null or r.obs_type = any (types))
-        and (concepts is null or r.concepts && concepts)
-        and (author is null or r.author_id = author)
-        and (sessions is null or r.session_id = any (sessions))
-        and (since is null or r.at >= since)
-        and (until is null or r.at < until)
-        and (upto is null or r.position <= upto)
-        and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
-        and (touching is null or search_touches(tenant, r.kind, r.number, touching))
-      order by r.at asc, r.kind asc, r.number asc
-      limit least(page, 1000);
-  else
-    return query
-      select r.kind, r.number from records r
-      where r.tenant_id = tenant
-        and (projects is null or r.project_id = any (projects))
-        and (words is null or r.tsv @@ words)
-        and (last_at is null or (r.at, r.kind, r.number) < (last_at, last_kind, last_number))
-        and (kinds is null or r.kind = any (kinds))
-        and (types is null or r.obs_type = any (types))
-        and (concepts is null or r.concepts && concepts)
-        and (author is null or r.author_id = author)
-        and (sessions is null or r.session_id = any (sessions))
-        and (since is null or r.at >= since)
-        and (until is null or r.at < until)
-        and (upto is null or r.position <= upto)
-        and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
-        and (touching is null or search_touches(tenant, r.kind, r.number, touching))
-      order by r.at desc, r.kind desc, r.number desc
-      limit least(page, 1000);
+  if recent is not null then
+    perform set_config('enable_bitmapscan', 'off', true);
+    since := greatest(since, search_recent(tenant, projects, upto, recent));
   end if;
+  return query
+    select m.kind, m.number, m.at
+    from search_walk(
+      words, tenant, projects, viewer, team_prompts, kinds, types, concepts, author, sessions,
+      since, until, upto, touching, without, ascending, last_at, last_kind, last_number,
+      least(skip, 20000), least(page, 2000), true) m;
 end
 $$;
 revoke all on function search_candidates, search_matches from public;

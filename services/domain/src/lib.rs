@@ -21,6 +21,7 @@ pub mod room;
 pub mod template;
 
 pub mod event;
+pub mod filter;
 pub mod hex;
 pub mod hlc;
 pub mod listing;

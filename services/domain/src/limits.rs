@@ -131,6 +131,20 @@ pub const TOOL_USES_ANSWER_BYTES: usize = 32 * 1024;
 pub const TREE_LEVELS: usize = 4;
 /// Entries of one object or list that are shown as a tree.
 pub const TREE_ENTRIES: usize = 20;
+/// Results in one answer of tool `search`, by default.
+pub const FOUND_ROWS: u32 = 20;
+/// Results that tool `search` may be asked for; over REST it is [`MAX_LIST_ITEMS`].
+pub const MAX_FOUND_ROWS: u32 = 100;
+/// The text of one answer of `search`.
+pub const RESULTS_BYTES: usize = 32 * 1024;
+/// Results that are counted: to count all would read all.
+pub const COUNTED: u32 = 1_000;
+/// Results that may be passed by with `offset`; a cursor goes on for ever.
+pub const MAX_OFFSET: u32 = 10_000;
+/// Matches that are ranked; the others follow them, newest first.
+pub const RANKED: usize = 300;
+/// Projects that one search may name.
+pub const ASKED_PROJECTS: usize = 20;
 /// The text of one step.
 pub const RESULT_BYTES: usize = 64 * 1024;
 /// The stored state of a search.
@@ -155,8 +169,9 @@ pub const TENANT_CURSOR_BYTES: u64 = 64 * 1024 * 1024;
 pub const EMBEDDED_CURSORS: usize = 1_024;
 /// Sealed bytes kept in process in the embedded mode.
 pub const EMBEDDED_CURSOR_BYTES: usize = 8 * 1024 * 1024;
-/// The cursor of a list's page: a place in an order, with its signature.
-pub const PAGE_CURSOR_BYTES: usize = 512;
+/// The cursor of a page: a place in an order, or the ids of all that was ranked, with its
+/// signature. It fits an address together with the longest query.
+pub const PAGE_CURSOR_BYTES: usize = 4 * 1024;
 /// Keys in the cursor ring.
 pub const CURSOR_KEYS: usize = 3;
 

@@ -1,58 +1,29 @@
-//! Lists of observations: which of them are wanted, what a row shows, where a page ends.
+//! Lists of records: what a row shows, where a page ends.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use unicode_normalization::UnicodeNormalization;
 
 use crate::event::Visibility;
 use crate::ids::{RecordId, RecordKind};
-use crate::observation::{Concept, ObservationType};
+use crate::observation::Concept;
 use crate::record::Row;
 
-/// Which observations a list wants. What is left out restricts nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListPick {
-    /// Of one of these types.
-    pub types: Vec<ObservationType>,
-    /// With one of these concepts.
-    pub concepts: Vec<Concept>,
-    /// About a file whose path ends in these segments, or lies below this folder.
-    pub file: Option<String>,
-    /// By one author.
-    pub author: Option<ByAuthor>,
-    /// Of a session, by the host's id of it, alone or behind the host's name and `/`.
-    pub session: Option<String>,
-    /// Not before this moment.
-    pub from: Option<DateTime<Utc>>,
-    /// Before this moment.
-    pub until: Option<DateTime<Utc>>,
-}
-
-/// Whose records are wanted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ByAuthor {
-    /// The caller's own.
-    Me,
-    /// Those of this handle, or `key:<key id>`.
-    Named(String),
-}
-
-/// An observation in a list: what there is, and what reading it costs.
+/// A record in a list: what there is, and what reading it costs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ListedObservation {
+pub struct Listed {
     /// What every list shows of it.
     pub row: Row,
-    /// Its second line.
+    /// An observation's second line.
     pub subtitle: String,
-    /// Its concepts.
+    /// An observation's concepts.
     pub concepts: Vec<Concept>,
-    /// Files that it changed, then those that it read.
+    /// Files that an observation changed, then those that it read; the first few.
     pub files: Vec<String>,
     /// The host's id of its session.
     pub session: Option<String>,
     /// Who may read it.
     pub visibility: Visibility,
-    /// What reading it costs, in tokens.
+    /// What reading an observation costs, in tokens.
     pub read_tokens: u32,
 }
 
@@ -67,24 +38,6 @@ pub struct FileObservation {
     pub files_modified: Vec<String>,
     /// How many files it is about, changed or read.
     pub files: u32,
-}
-
-/// A file's path as records keep it: its segments between slashes, none before the first, NFC.
-#[must_use]
-pub fn file_path(path: &str) -> String {
-    let path = path.trim().replace('\\', "/");
-    let path = path.trim_start_matches("./").trim_matches('/');
-    path.nfc().collect()
-}
-
-/// The spellings in which records may hold a path: not every client composes letters with their
-/// marks. None for a path that names nothing.
-pub fn file_spellings(path: &str) -> impl Iterator<Item = String> {
-    let composed = file_path(path);
-    let decomposed: String = composed.nfd().collect();
-    let other = (decomposed != composed).then_some(decomposed);
-    let spellings = std::iter::once(composed).chain(other);
-    spellings.filter(|spelling| !spelling.is_empty())
 }
 
 /// The place of a record in the order of (`at`, kind, number), which no two records share: the
@@ -122,6 +75,36 @@ impl TryFrom<(i64, i16, i64)> for ListPlace {
         let kind = RecordKind::from_code(kind).ok_or("no kind")?;
         let id = RecordId { kind, number };
         Ok(Self { at, id })
+    }
+}
+
+/// What existed at a moment: the highest number of each kind. What is stored later has higher ones,
+/// and no change of a record gives it another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "[i64; 3]", into = "[i64; 3]")]
+pub struct Horizon {
+    /// The last observation.
+    pub observation: i64,
+    /// The last summary.
+    pub summary: i64,
+    /// The last prompt.
+    pub prompt: i64,
+}
+
+impl From<[i64; 3]> for Horizon {
+    /// In the order of the kinds' codes.
+    fn from([observation, summary, prompt]: [i64; 3]) -> Self {
+        Self {
+            observation,
+            summary,
+            prompt,
+        }
+    }
+}
+
+impl From<Horizon> for [i64; 3] {
+    fn from(horizon: Horizon) -> Self {
+        [horizon.observation, horizon.summary, horizon.prompt]
     }
 }
 

@@ -96,6 +96,20 @@ impl ProjectSet {
         }
     }
 
+    /// These and those.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Only(mut these), Self::Only(those)) => {
+                let more = those.into_iter().filter(|id| !these.contains(id));
+                let more: Vec<ProjectId> = more.collect();
+                these.extend(more);
+                Self::Only(these)
+            }
+            _ => Self::All,
+        }
+    }
+
     /// Whether nothing is read at all.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

@@ -96,6 +96,9 @@ pub enum Rejection {
     /// A page's cursor is forged or of another list.
     #[error("this page is unknown; start with the first")]
     InvalidCursor,
+    /// A search for nothing in particular.
+    #[error("give a query or a filter")]
+    QueryOrFilterRequired,
     /// The state of an object does not allow the call.
     #[error("{0}")]
     Conflict(String),
@@ -153,6 +156,7 @@ impl Rejection {
             Self::InsufficientScope(_) => "insufficient_scope",
             Self::Claimed { .. } => "claimed",
             Self::InvalidCursor => "invalid_cursor",
+            Self::QueryOrFilterRequired => "query_or_filter_required",
             Self::Conflict(_) => "conflict",
         }
     }

@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 
 use crate::context::Zone;
-use crate::context::table::{COLUMNS, SAME, cell};
+use crate::context::table::{COLUMNS, cell, day_line, time_below};
 use crate::ids::{RecordId, RecordKind};
 use crate::limits;
 use crate::plain::one_line;
@@ -12,6 +12,8 @@ use crate::search::title;
 
 /// Marks the row that was asked for.
 const ANCHOR: &str = " ◀";
+/// Stands for the cost of what has none that is known.
+pub(crate) const NO_COST: &str = "-";
 
 /// A row of a timeline, with what reading its record costs.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,25 +53,17 @@ fn render(anchor: RecordId, rows: &[TimelineRow], zone: Zone) -> String {
     let mut text = format!("Timeline around #{anchor}: {before} before, {after} after\n");
     let (mut day, mut minute): (Option<NaiveDate>, Option<i64>) = (None, None);
     for TimelineRow { row, read_tokens } in rows {
-        let clock = zone.clock(row.at);
-        if day.replace(clock.date_naive()) != Some(clock.date_naive()) {
-            text.push_str(&format!(
-                "\n### {}\n\n{COLUMNS}",
-                clock.format("%b %-d, %Y")
-            ));
+        let clock = zone.clock(row.at).date_naive();
+        if day.replace(clock) != Some(clock) {
+            text.push_str(&format!("\n{}\n\n{COLUMNS}", day_line(clock)));
             minute = None;
         }
-        let at = row.at.timestamp().div_euclid(60);
-        let time = match minute.replace(at) == Some(at) {
-            true => SAME.to_owned(),
-            false => clock.format("%-I:%M %p").to_string(),
-        };
+        let time = time_below(&mut minute, row.at, zone);
         let mark = if row.id == anchor { ANCHOR } else { "" };
-        let (symbol, cost) = match (row.id.kind, row.kind) {
-            (RecordKind::Summary, _) => ("🎯".to_owned(), "-".to_owned()),
-            (RecordKind::Prompt, _) => ("💬".to_owned(), "-".to_owned()),
-            (_, Some(kind)) => (kind.symbol().to_string(), format!("~{read_tokens}")),
-            (_, None) => (String::new(), format!("~{read_tokens}")),
+        let symbol = symbol(row);
+        let cost = match row.id.kind {
+            RecordKind::Observation => format!("~{read_tokens}"),
+            _ => NO_COST.to_owned(),
         };
         let title = cell(&title(&row.title));
         let id = row.id;
@@ -79,6 +73,15 @@ fn render(anchor: RecordId, rows: &[TimelineRow], zone: Zone) -> String {
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// The sign of a record: of its type, or of its kind if that has no types.
+pub(crate) fn symbol(row: &Row) -> String {
+    match (row.id.kind, row.kind) {
+        (RecordKind::Summary, _) => "🎯".to_owned(),
+        (RecordKind::Prompt, _) => "💬".to_owned(),
+        (_, kind) => kind.map_or_else(String::new, |kind| kind.symbol().to_string()),
+    }
 }
 
 /// How many rows stand before the anchor, and how many after it.

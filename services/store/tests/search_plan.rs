@@ -5,11 +5,12 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use cairn_domain::ids::ProjectId;
+use cairn_domain::filter::Filter;
+use cairn_domain::ids::{ProjectId, RecordId, RecordKind};
+use cairn_domain::listing::ListPlace;
 use cairn_domain::project::{ProjectSet, Reader};
-use cairn_domain::search::Filter;
 use cairn_domain::text::terms;
-use cairn_store::search::Question;
+use cairn_store::search::{Question, Walk, Words};
 use cairn_store::test_util::{TestDb, Twin};
 use cairn_store::{Store, StoreOptions};
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -39,9 +40,16 @@ async fn at_a_million_rows_every_search_statement_reads_little() {
         ..Filter::default()
     };
     let late = Filter {
-        since: Some(minute(16_000)),
+        from: Some(minute(16_000)),
         ..Filter::default()
     };
+    let one_kind = Filter {
+        kinds: vec![RecordKind::Observation],
+        ..Filter::default()
+    };
+    let without: Vec<RecordId> = (1..=300)
+        .map(|n| RecordId::observation(n * 1_000))
+        .collect();
     let one = ProjectId {
         key: project_key(&mut admin).await,
         uuid: Uuid::nil(),
@@ -73,14 +81,77 @@ async fn at_a_million_rows_every_search_statement_reads_little() {
                 expected.holds(&notices.plans_of_records(), query);
             }
         }
+        for (query, words, filter, expected) in [
+            ("r777", Words::All, &everything, Plan::Words),
+            ("w77 r777", Words::Any, &everything, Plan::Words),
+            ("w77 common", Words::All, &everything, Plan::Words),
+            ("", Words::All, &by_file, Plan::Words),
+            ("common", Words::All, &everything, Plan::Newest),
+            ("common every", Words::All, &late, Plan::Newest),
+            ("", Words::All, &everything, Plan::Newest),
+            ("", Words::All, &late, Plan::Newest),
+            ("", Words::All, &one_kind, Plan::Newest),
+        ] {
+            let terms = terms(query);
+            for (recent, walk) in walks(&without) {
+                notices.clear();
+                let mut tx = store.tenant(twin.tenant, "test").await.expect("begin");
+                let question = Question {
+                    words,
+                    recent,
+                    upto: Some([1_000_000, 0, 0].into()),
+                    ..Question::new(&terms, filter)
+                };
+                let found = tx.search_in_time(&question, &walk, &reader).await;
+                found.expect("found");
+                let expected = if recent { Plan::Newest } else { expected };
+                let what = format!("{query} {words:?} {filter:?} {walk:?}");
+                expected.holds(&notices.plans_of_records(), &what);
+            }
+        }
         notices.clear();
         let mut tx = store.tenant(twin.tenant, "test").await.expect("begin");
         let some = ids(&["777", "77777"]);
         tx.get_rows(&some, &reader).await.expect("rows");
         tx.get_records(&some, &reader).await.expect("records");
+        tx.get_listed(&some, &reader).await.expect("listed");
         tx.timeline(&some, 3, 3, &reader).await.expect("timelines");
         Plan::Keys.holds(&notices.plans_of_records(), "rows and timelines");
     }
+}
+
+/// The first page, which counts what there is; one far behind it; one beside what a ranking has
+/// shown; the way out. Each in both directions.
+fn walks(without: &[RecordId]) -> Vec<(bool, Walk<'_>)> {
+    let counted = Walk {
+        limit: 1_001,
+        ..Walk::default()
+    };
+    let behind = Walk {
+        after: Some(ListPlace {
+            at: minute(8_000),
+            id: RecordId::observation(480_000),
+        }),
+        limit: 21,
+        ..Walk::default()
+    };
+    let beside = Walk { without, ..behind };
+    let first = Walk {
+        limit: 21,
+        ..counted
+    };
+    let down = [
+        (false, counted),
+        (false, behind),
+        (false, beside),
+        (false, first),
+        (true, counted),
+    ];
+    let up = down.map(|(recent, walk)| {
+        let ascending = true;
+        (recent, Walk { ascending, ..walk })
+    });
+    [down, up].concat()
 }
 
 /// How records are found.
@@ -266,21 +337,6 @@ async fn the_pending_lists_of_the_words_index_are_emptied_on_request() {
     let query = terms("waiting");
     let found = tx.search_index(&query, &reader(twin.owner), 20).await;
     assert_eq!(found.expect("search").len(), 1);
-}
-
-#[tokio::test]
-async fn the_functions_plan_each_call_anew() {
-    let db = TestDb::new().await;
-    let settings: Vec<String> = sqlx::query_scalar(
-        "select unnest(proconfig) from pg_proc where proname in ('search_newest', 'search_matches')",
-    )
-    .fetch_all(&mut db.admin().await)
-    .await
-    .expect("its settings");
-    let anew = settings
-        .iter()
-        .filter(|setting| *setting == "plan_cache_mode=force_custom_plan");
-    assert_eq!(anew.count(), 2);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 
 mod support;
 
-use cairn_domain::search::Filter;
+use cairn_domain::filter::Filter;
 use cairn_domain::text::terms;
 use cairn_store::search::{Found, Question};
 use cairn_store::test_util::{TestDb, Twin};

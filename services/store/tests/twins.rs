@@ -7,18 +7,17 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use cairn_domain::context::Selection;
+use cairn_domain::filter::{ByAuthor, Filter};
 use cairn_domain::ids::ToolUseId;
-use cairn_domain::listing::ListPick;
 use cairn_domain::project::{Project, ProjectSet};
 use cairn_domain::scope::Role;
-use cairn_domain::search::Filter;
-use cairn_domain::text::terms;
+use cairn_domain::text::{SearchTerms, terms};
 use cairn_store::StoreError;
 use cairn_store::credentials::KeyOwner;
 use cairn_store::events::{EventOutcome, EventStatus};
 use cairn_store::jobs::{JobKind, NewJob};
 use cairn_store::records::{Deleted, Promoted};
-use cairn_store::search::{Found, Question, Words};
+use cairn_store::search::{Found, Question, Walk, Words};
 use cairn_store::test_util::{TestDb, Twin};
 use cairn_store::tool_uses::EvidenceRead;
 use cairn_store::work_state::WorkPick;
@@ -27,7 +26,7 @@ use support::*;
 use uuid::Uuid;
 
 /// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
-const COVERED: [&str; 40] = [
+const COVERED: [&str; 42] = [
     "check_events",
     "clear_contexts",
     "commit",
@@ -43,15 +42,16 @@ const COVERED: [&str; 40] = [
     "find_projects",
     "find_tool_uses",
     "find_work_entry",
+    "get_listed",
     "get_project_family",
     "get_records",
     "get_rows",
     "get_setting",
     "get_tenant_name",
+    "horizon",
     "insert_credential",
     "insert_member",
     "last_reply",
-    "list_observations",
     "list_projects",
     "newest_work_entry",
     "observations_by_file",
@@ -61,6 +61,7 @@ const COVERED: [&str; 40] = [
     "reindex",
     "revoke_credential",
     "search",
+    "search_in_time",
     "search_index",
     "surroundings",
     "timeline",
@@ -176,13 +177,15 @@ async fn reads_show_nothing_of_the_other_tenant() {
         assert_eq!(found, Found::default());
     }
     let by_them = Filter {
-        author: Some("ada".to_owned()),
+        author: Some(ByAuthor::Named("ada".to_owned())),
         ..Filter::default()
     };
     let common = terms("common");
     let question = Question::new(&common, &by_them);
     let found = tx.search(&question, &all).await.expect("search");
     assert_eq!(found.matches, 1);
+    let horizon = tx.horizon().await.expect("its own");
+    assert_eq!(<[i64; 3]>::from(horizon), [1, 0, 0]);
     // Nothing of theirs is counted or built anew.
     assert_eq!(tx.reindex(100).await.expect("reindexed"), 0);
     assert!(tx.count_words(other.project.id).await.expect("counted"));
@@ -192,8 +195,16 @@ async fn reads_show_nothing_of_the_other_tenant() {
     let file = "src/net/retry.ts".to_owned();
     for who in [me.owner, other.twin.owner] {
         for (reader, count) in [(reader(who), 1), (reader_of(who, &[other.project.id]), 0)] {
-            let pick = ListPick::default();
-            let listed = tx.list_observations(&pick, None, 20, &reader).await;
+            let page = Walk {
+                limit: 20,
+                ..Walk::default()
+            };
+            let nothing = SearchTerms::default();
+            let question = Question::new(&nothing, &everything);
+            let listed = tx.search_in_time(&question, &page, &reader).await;
+            assert_eq!(listed.expect("list").len(), count);
+            let theirs = ids(&["1", "2", "3", "S1", "P1"]);
+            let listed = tx.get_listed(&theirs, &reader).await;
             assert_eq!(listed.expect("list").len(), count);
             let paths = std::slice::from_ref(&file);
             let about = tx.observations_by_file(paths, 20, &reader).await;

@@ -25,6 +25,13 @@ impl Pairs {
         self.all(name).last()
     }
 
+    /// The first of these names that has a value: some have several, as other tools know them.
+    #[must_use]
+    pub fn known_as<'a>(&self, names: &[&'a str]) -> &'a str {
+        let given = names.iter().find(|name| self.text(name).is_some());
+        given.or(names.first()).copied().unwrap_or_default()
+    }
+
     /// The values of a name, each of which may hold several between commas.
     pub fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let items = self.all(name).flat_map(|value| value.split(','));
@@ -100,6 +107,14 @@ impl Pairs {
     /// # Errors
     /// `invalid_field` naming the parameter.
     pub fn period(&self) -> Result<Period, Rejection> {
+        self.period_of("from", "to")
+    }
+
+    /// [`Self::period`] by other names.
+    ///
+    /// # Errors
+    /// `invalid_field` naming the parameter.
+    pub fn period_of(&self, from: &str, to: &str) -> Result<Period, Rejection> {
         let zone = Zone::named(self.text("tz").unwrap_or_default());
         let read = |name: &str| {
             let refuse = || {
@@ -113,8 +128,8 @@ impl Pairs {
         // Nothing happened before 1970, and no database knows all the years that can be written.
         let kept = |at: DateTime<Utc>| at.clamp(DateTime::UNIX_EPOCH, LAST);
         Ok(Period {
-            from: read("from")?.map(|moment| kept(moment.begin(zone))),
-            until: read("to")?.map(|moment| kept(moment.end(zone))),
+            from: read(from)?.map(|moment| kept(moment.begin(zone))),
+            until: read(to)?.map(|moment| kept(moment.end(zone))),
         })
     }
 }

@@ -1,4 +1,11 @@
-//! Search: the arguments of `mem_search` and the answer of each step (contract 7).
+//! Search: the arguments of `mem_search` and the answer of each step (contract 7); the search with
+//! filters and pages beside it (contract 10).
+
+mod answer;
+mod find;
+
+pub use answer::{SearchAnswer, SearchItem, SearchTotal};
+pub use find::{FindAsk, SearchBody, SearchQuery};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -4,9 +4,9 @@
 /// The gate across a tenant: `$1` are the words of the query, `$2` what it falls back to, `$3` the
 /// reader.
 pub const GATE: &str = "select array_to_string(found_numbers, ','), length(vectors)
-  from search_candidates($1::text[], array_fill(true, array[cardinality($1::text[])]), null,
-    $2::text[]::tsquery[], null, null, $3::int, null, null, null, null, null, null, null, null,
-    null, null, 1000, 2000, 300)";
+  from search_candidates(null, null, null, $3::int, null, null, null, null, null, null, null,
+    null, null, null, $1::text[], array_fill(true, array[cardinality($1::text[])]),
+    $2::text[]::tsquery[], 1000, 2000, 300)";
 
 /// Which of the words `$1` the tenant `$2` is searched by, as a tsquery; empty where even the
 /// rarest is too common.
@@ -35,7 +35,7 @@ pub const EXPLICIT: &str = "select coalesce(array_to_string(array_agg(c.number),
           from records r
           where r.tenant_id = $3::int and r.tsv @@ $1::text::tsquery
             and (r.author_id = $2::int or (not r.private and (r.kind <> 2 or false)))
-          order by r.position desc limit $4::int) m) w
+          order by r.at desc, r.kind desc, r.number desc limit $4::int) m) w
       order by case when w.matches > 300
         then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, $1::text::tsquery, 1) else 0 end desc
       limit 300) b

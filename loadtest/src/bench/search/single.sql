@@ -10,13 +10,13 @@ call put_behind_wall('single.records');
 create policy search_all on single.records for select to cairn_search using (true);
 grant select on single.records to cairn_app, cairn_search;
 
--- Whatever the search role owns is part of the search.
+-- The search is the functions that are named so.
 select replace(replace(replace(pg_get_functiondef(p.oid),
     'FUNCTION public.', 'FUNCTION single.'),
     'public.records', 'single.records'),
     'search_path TO ''pg_catalog'', ''public''', 'search_path TO ''pg_catalog'', ''single'', ''public''')
 from pg_proc p
-where p.pronamespace = 'public'::regnamespace and p.proowner = 'cairn_search'::regrole \gexec
+where p.pronamespace = 'public'::regnamespace and p.proname like 'search\_%' \gexec
 
 select format(statement, p.oid::regprocedure)
 from pg_proc p

@@ -1,6 +1,6 @@
 //! Rows grouped by day and file, as a table: for notes that stand in a folder (contract 6.7).
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{TableRow, Zone};
 use crate::plain::one_line;
@@ -10,7 +10,7 @@ pub(crate) const COLUMNS: &str = "| ID | Time | T | Title | Read |\n|---|---|---
 /// The group of rows that name no file.
 const NO_FILE: &str = "General";
 /// Stands for the time of the row above.
-pub(crate) const SAME: &str = "\u{2033}";
+const SAME: &str = "\u{2033}";
 
 /// Renders the table of a project, newest first. Groups stand in order of first appearance.
 #[must_use]
@@ -35,21 +35,33 @@ pub fn render_table(project: &str, folder: Option<&str>, rows: &[TableRow], zone
 }
 
 fn push_day(day: NaiveDate, rows: Vec<&TableRow>, zone: Zone, text: &mut String) {
-    text.push_str(&format!("\n### {}\n", day.format("%b %-d, %Y")));
+    text.push_str(&format!("\n{}\n", day_line(day)));
     for (file, rows) in grouped(rows, |row| row.file.as_deref()) {
-        let file = file.map_or_else(|| NO_FILE.to_owned(), one_line);
-        text.push_str(&format!("\n**{file}**\n{COLUMNS}"));
+        text.push_str(&format!("\n{}\n{COLUMNS}", file_line(file)));
         let mut above = None;
         for row in rows {
-            let minute = row.observation.at.timestamp().div_euclid(60);
-            let same = above.replace(minute) == Some(minute);
-            let clock = zone.clock(row.observation.at);
-            let time = match same {
-                true => SAME.to_owned(),
-                false => clock.format("%-I:%M %p").to_string(),
-            };
+            let time = time_below(&mut above, row.observation.at, zone);
             push_row(row, &time, text);
         }
+    }
+}
+
+/// The heading of a day.
+pub(crate) fn day_line(day: NaiveDate) -> String {
+    format!("### {}", day.format("%b %-d, %Y"))
+}
+
+/// The heading of a file, or of what names none.
+pub(crate) fn file_line(file: Option<&str>) -> String {
+    format!("**{}**", file.map_or_else(|| NO_FILE.to_owned(), one_line))
+}
+
+/// The time of a row; a mark if the row above it is of the same minute.
+pub(crate) fn time_below(above: &mut Option<i64>, at: DateTime<Utc>, zone: Zone) -> String {
+    let minute = at.timestamp().div_euclid(60);
+    match above.replace(minute) == Some(minute) {
+        true => SAME.to_owned(),
+        false => zone.clock(at).format("%-I:%M %p").to_string(),
     }
 }
 
@@ -80,11 +92,11 @@ pub(crate) fn cell(text: &str) -> String {
 }
 
 /// Items by a key of theirs, keys in order of first appearance.
-fn grouped<'a, K: PartialEq>(
-    rows: Vec<&'a TableRow>,
-    key: impl Fn(&'a TableRow) -> K,
-) -> Vec<(K, Vec<&'a TableRow>)> {
-    let mut groups: Vec<(K, Vec<&TableRow>)> = Vec::new();
+pub(crate) fn grouped<T: Copy, K: PartialEq>(
+    rows: Vec<T>,
+    key: impl Fn(T) -> K,
+) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
     for row in rows {
         let wanted = key(row);
         match groups.iter_mut().find(|(key, _)| *key == wanted) {

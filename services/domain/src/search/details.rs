@@ -103,6 +103,12 @@ pub(super) fn within(records: &[Record], view: View, room: usize) -> Option<Vec<
     }
 }
 
+/// A record whole, at most [`limits::DETAIL_BYTES`].
+#[must_use]
+pub fn render_detail(record: &Record, view: View) -> String {
+    render_within(record, view, limits::DETAIL_BYTES)
+}
+
 fn render_within(record: &Record, view: View, budget: usize) -> String {
     let whole = render(record, view);
     if whole.len() <= budget {

@@ -4,8 +4,9 @@
 //! Finding rows, sealing state and drawing cursors are done elsewhere, with what is said here.
 
 pub mod auto;
-pub mod filter;
 pub mod input;
+pub mod pages;
+pub mod results;
 pub mod scope;
 
 mod cursor;
@@ -16,8 +17,7 @@ mod render;
 mod stored;
 
 pub use cursor::Cursor;
-pub use details::{Records, render_part, render_records};
-pub use filter::Filter;
+pub use details::{Records, render_detail, render_part, render_records};
 pub use protocol::{Call, Conditions, Continue, Plan};
 pub use reason::Reason;
 pub use render::{

@@ -4,6 +4,7 @@ use cairn_domain::Rejection;
 use cairn_domain::ids::ProjectId;
 use cairn_domain::project::{Family, Project, ProjectKey, ProjectSet, Reader};
 use cairn_store::TenantTx;
+use uuid::Uuid;
 
 use super::Failure;
 use crate::app::App;
@@ -26,6 +27,16 @@ impl Place {
     pub fn name(&self) -> &str {
         let project = self.project.as_ref().map(|project| project.name.as_str());
         project.or(self.unborn.as_deref()).unwrap_or("*")
+    }
+
+    /// The ids of the projects that are named: one, none for one that does not exist yet; `None` for
+    /// `*`.
+    fn named(&self) -> Option<Vec<Uuid>> {
+        match (&self.project, &self.unborn) {
+            (Some(project), _) => Some(vec![project.id.uuid]),
+            (None, Some(_)) => Some(Vec::new()),
+            (None, None) => None,
+        }
     }
 
     /// The project with what was merged into it; nothing for `*` and for a project that does not
@@ -73,6 +84,37 @@ pub async fn place(
         Some(limit) => limited(tx, caller, limit).await,
         None => Err(Rejection::ProjectRequired.into()),
     }
+}
+
+/// Where a search looks that may name several projects, and the ids of those it names, in order:
+/// `None` for `*`.
+///
+/// # Errors
+/// As [`place`], for each of them.
+pub async fn places(
+    tx: &mut TenantTx,
+    caller: &Caller,
+    arguments: &[String],
+) -> Result<(Reader, Option<Vec<Uuid>>), Failure> {
+    let first = place(tx, caller, arguments.first().map(String::as_str)).await?;
+    let mut all = first.reader.projects.clone();
+    let mut named = first.named();
+    for argument in arguments.iter().skip(1) {
+        let other = place(tx, caller, Some(argument)).await?;
+        named = named
+            .zip(other.named())
+            .map(|(one, two)| [one, two].concat());
+        all = all.and(other.reader.projects);
+    }
+    if let Some(named) = &mut named {
+        named.sort_unstable();
+        named.dedup();
+    }
+    let reader = Reader {
+        principal: caller.principal,
+        projects: all,
+    };
+    Ok((reader, named))
 }
 
 /// Where a record is looked for by its id: no project is needed, but one that applies confines.

@@ -1,16 +1,17 @@
 //! Timeline: what happened around a record.
 
 use cairn_domain::Rejection;
+use cairn_domain::filter::Filter;
 use cairn_domain::ids::RecordId;
-use cairn_domain::project::Reader;
 use cairn_domain::scope::Scope;
 use cairn_domain::text::terms;
 use cairn_domain::timeline::{TimelineRow, render_no_anchor, render_timeline};
-use cairn_store::TenantTx;
+use cairn_store::search::Question;
 use cairn_wire::timeline::{Anchor, TimelineAnswer, TimelineAsk, TimelineItem};
 
 use super::Failure;
 use super::projects::{place, place_by_id};
+use super::search::index;
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -25,13 +26,20 @@ pub async fn show(
     ask: &TimelineAsk,
 ) -> Result<TimelineAnswer, Failure> {
     caller.require(Scope::MemoryRead)?;
-    let mut tx = app.store.tenant(caller.tenant, "timeline.show").await?;
     let named = ask.project.as_deref();
-    let (anchor, reader) = match &ask.anchor {
-        Anchor::Record(id) => (Some(*id), place_by_id(&mut tx, caller, named).await?.reader),
+    let (mut tx, anchor, reader) = match &ask.anchor {
+        Anchor::Record(id) => {
+            let mut tx = app.store.tenant(caller.tenant, "timeline.show").await?;
+            let reader = place_by_id(&mut tx, caller, named).await?.reader;
+            (tx, Some(*id), reader)
+        }
         Anchor::Query(query) => {
+            let mut tx = index::begin(app, caller.tenant).await?;
             let reader = place(&mut tx, caller, named).await?.reader;
-            (best(&mut tx, &reader, query).await?, reader)
+            let (terms, everything) = (terms(query), Filter::default());
+            let question = Question::new(&terms, &everything);
+            let (tx, found) = index::ranked(app, tx, &question, &reader).await?;
+            (tx, found.ranked.first().map(|(id, _)| *id), reader)
         }
     };
     let rows = match anchor {
@@ -51,16 +59,6 @@ pub async fn show(
         (Anchor::Query(query), None) => Ok(answer(None, rows, render_no_anchor(query))),
         (Anchor::Record(_), None) => Err(Rejection::NotFound.into()),
     }
-}
-
-/// The record that matches some words best.
-async fn best(
-    tx: &mut TenantTx,
-    reader: &Reader,
-    query: &str,
-) -> Result<Option<RecordId>, Failure> {
-    let found = tx.search_index(&terms(query), reader, 1).await?;
-    Ok(found.first().map(|row| row.id))
 }
 
 fn answer(anchor: Option<RecordId>, rows: Vec<TimelineRow>, text: String) -> TimelineAnswer {

@@ -67,6 +67,7 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(work_state::show))
         .routes(routes!(work_state::history))
         .routes(routes!(search::mem_search))
+        .routes(routes!(search::find, search::find_posted))
         .routes(routes!(timeline::show))
         .routes(routes!(observations::add, observations::list))
         .routes(routes!(observations::by_file))

@@ -30,6 +30,8 @@ mod redis_away;
 mod remembering;
 mod replicas;
 mod search;
+mod search_pages;
+mod search_rest;
 mod search_rights;
 mod search_walk;
 mod shutdown;

@@ -20,7 +20,7 @@ use cairn_domain::record::Record;
 
 use crate::{StoreError, TenantTx};
 use body::RecordColumns;
-use row::{project_keys, readable, row_columns, row_joins};
+use row::{project_keys, readable, records_by_id, row_columns, row_joins};
 
 impl TenantTx {
     /// The records of these ids that the reader may read, in the order asked; others are left
@@ -34,7 +34,6 @@ impl TenantTx {
         reader: &Reader,
     ) -> Result<Vec<Record>, StoreError> {
         let (kinds, numbers) = split(ids);
-        // One row each, by its key: left to choose, the planner might read a whole tenant's.
         let rows: Vec<RecordColumns> = sqlx::query_as(concat!(
             "select ",
             row_columns!("r"),
@@ -51,9 +50,8 @@ impl TenantTx {
                o.files_modified, o.files_modified_more, o.tool_uses,
                y.request, y.investigated, y.learned, y.completed, y.next_steps, y.notes,
                q.text, q.session_number
-             from unnest($4::smallint[], $5::bigint[]) u (kind, number)
-             cross join lateral (select * from records r where r.tenant_id = $1 and r.kind = u.kind
-               and r.number = u.number limit 1) r ",
+              from",
+            records_by_id!(),
             row_joins!("r"),
             " left join sessions s on s.tenant_id = $1 and s.session_id = r.session_id
              left join observations o on r.kind = 0 and o.tenant_id = $1 and o.number = r.number

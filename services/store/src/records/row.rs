@@ -46,6 +46,16 @@ macro_rules! row_joins {
     };
 }
 
+/// The records of the ids in $4 and $5, kinds and numbers, by their keys, with their place `nth`.
+/// Left to choose, the planner might read all of a tenant's.
+macro_rules! records_by_id {
+    () => {
+        " unnest($4::smallint[], $5::bigint[]) with ordinality u (kind, number, nth) \
+          cross join lateral (select * from records r where r.tenant_id = $1 \
+            and r.kind = u.kind and r.number = u.number limit 1) r "
+    };
+}
+
 /// Whether the reader may read the record: in their projects, and their own or neither private
 /// nor a prompt that the tenant keeps private.
 macro_rules! readable {
@@ -65,7 +75,7 @@ macro_rules! readable {
     };
 }
 
-pub(crate) use {readable, row_columns, row_joins};
+pub(crate) use {readable, records_by_id, row_columns, row_joins};
 
 /// The parameter $3.
 pub(crate) fn project_keys(projects: &ProjectSet) -> Option<Vec<i32>> {

@@ -1,9 +1,9 @@
 //! Lists of observations: what there is and what reading it costs, page by page or by file.
 
 use cairn_domain::Rejection;
-use cairn_domain::listing::{
-    ByAuthor, FileObservation, ListPick, ListedObservation, file_path, file_spellings,
-};
+use cairn_domain::filter::{ByAuthor, Filter, file_path, file_spellings};
+use cairn_domain::ids::RecordKind;
+use cairn_domain::listing::{FileObservation, Listed};
 use cairn_domain::observation::{Concept, ObservationType};
 use cairn_domain::{bounds, limits};
 use chrono::{DateTime, Utc};
@@ -24,7 +24,8 @@ pub struct ListQuery {
     kind: Option<String>,
     /// With one of these concepts, separated by commas.
     concept: Option<String>,
-    /// About a file: the last segments of its path, or a folder above it.
+    /// About a file: the last segments of its path, or a folder above it; repeated for any of
+    /// several.
     file: Option<String>,
     /// By this handle, or `key:<key id>`; `me` for the caller's own.
     author: Option<String>,
@@ -48,7 +49,7 @@ pub struct ListAsk {
     /// The project that is named.
     pub project: Option<String>,
     /// Which observations.
-    pub pick: ListPick,
+    pub filter: Filter,
     /// Items of a page.
     pub limit: u32,
     /// Where the page before ended, as it was answered.
@@ -63,18 +64,15 @@ impl ListAsk {
     pub fn read(pairs: &Pairs) -> Result<Self, Rejection> {
         let owned = |name| pairs.text(name).map(str::to_owned);
         let period = pairs.period()?;
-        let author = pairs.text("author").map(|author| match author {
-            "me" => ByAuthor::Me,
-            handle => ByAuthor::Named(handle.to_owned()),
-        });
-        let file = pairs.text("file").map(file_path);
+        let files = pairs.all("file").map(file_path);
         Ok(Self {
             project: owned("project"),
-            pick: ListPick {
+            filter: Filter {
+                kinds: vec![RecordKind::Observation],
                 types: pairs.named("type", ObservationType::ALL, ObservationType::name)?,
                 concepts: pairs.named("concept", Concept::ALL, Concept::name)?,
-                file: file.filter(|file| !file.is_empty()),
-                author,
+                files: files.filter(|file| !file.is_empty()).collect(),
+                author: pairs.text("author").map(ByAuthor::read),
                 session: owned("session"),
                 from: period.from,
                 until: period.until,
@@ -129,8 +127,8 @@ pub struct ListItem {
     pub files: Vec<String>,
 }
 
-impl From<ListedObservation> for ListItem {
-    fn from(listed: ListedObservation) -> Self {
+impl From<Listed> for ListItem {
+    fn from(listed: Listed) -> Self {
         let row = listed.row;
         Self {
             id: row.id.to_string(),
@@ -267,10 +265,17 @@ mod tests {
         Pairs(given.iter().map(owned).collect())
     }
 
+    fn only_observations() -> Filter {
+        Filter {
+            kinds: vec![RecordKind::Observation],
+            ..Filter::default()
+        }
+    }
+
     #[test]
     fn a_list_is_asked_for_by_what_is_said() {
         let ask = ListAsk::read(&Pairs::default()).expect("read");
-        assert_eq!((ask.limit, ask.pick), (50, ListPick::default()));
+        assert_eq!((ask.limit, ask.filter), (50, only_observations()));
         let asked = [
             ("type", "bugfix,feature"),
             ("concept", "gotcha"),
@@ -279,9 +284,9 @@ mod tests {
             ("author", "me"),
         ];
         let ask = ListAsk::read(&pairs(&asked)).expect("read");
-        assert_eq!(ask.pick.types.len() + ask.pick.concepts.len(), 4);
-        assert_eq!(ask.pick.file.as_deref(), Some("src/net"));
-        assert_eq!(ask.pick.author, Some(ByAuthor::Me));
+        assert_eq!(ask.filter.types.len() + ask.filter.concepts.len(), 4);
+        assert_eq!(ask.filter.files, ["src/net"]);
+        assert_eq!(ask.filter.author, Some(ByAuthor::Me));
         for (name, value) in [
             ("type", "poem"),
             ("concept", "poem"),

@@ -18,7 +18,7 @@ use super::projects::place;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::contexts::{Known, Rendered};
-use rows::{nothing, rows};
+use rows::{matching, nothing, rows};
 
 /// A context at an instant.
 #[derive(Debug)]
@@ -196,6 +196,11 @@ async fn fresh(
         return Ok(nothing(&name, ask));
     };
     let family = Family { project, members };
+    if let Format::Overview(Some(words)) = &ask.format {
+        // A search has a transaction of its own, with a limit of its own.
+        drop(tx);
+        return matching(app, caller, &family, ask, words).await;
+    }
     let session = caller.session.as_ref().map(|session| session.id.as_str());
     let rendered = rows(&mut tx, &family, caller.principal, ask, session).await?;
     tx.commit().await?;

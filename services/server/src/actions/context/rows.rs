@@ -3,6 +3,7 @@
 use cairn_domain::context::{
     ContextObservation, ContextRows, ContextTotals, render_index, render_overview, render_table,
 };
+use cairn_domain::filter::Filter;
 use cairn_domain::ids::{PrincipalId, RecordId, RecordKind};
 use cairn_domain::project::{Family, ProjectSet, Reader};
 use cairn_domain::record::{Record, RecordBody};
@@ -12,9 +13,13 @@ use cairn_domain::text::terms;
 use cairn_domain::work_state::{WorkState, render_block};
 use cairn_domain::{Rejection, bounds, limits};
 use cairn_store::TenantTx;
+use cairn_store::search::Question;
 use cairn_wire::context::{ContextAsk, Format};
 
 use crate::actions::Failure;
+use crate::actions::search::index;
+use crate::app::App;
+use crate::auth::Caller;
 use crate::contexts::Rendered;
 
 /// The context of a project that nothing was written to yet.
@@ -23,10 +28,7 @@ pub(super) fn nothing(name: &str, ask: &ContextAsk) -> Rendered {
     match ask.format {
         Format::Index | Format::Full => index(name, &rows, &WorkState::default(), ask),
         Format::Table(_) => alone("table", render_table(name, None, &[], ask.zone)),
-        Format::Overview(_) => {
-            let totals = ContextTotals::default();
-            alone("overview", render_overview(name, &rows, &totals, ask.zone))
-        }
+        Format::Overview(_) => overview(name, &rows, &ContextTotals::default(), ask),
     }
 }
 
@@ -58,37 +60,48 @@ pub(super) async fn rows(
             let table = render_table(&project.name, folder.as_deref(), &rows, ask.zone);
             Ok(alone("table", table))
         }
-        Format::Overview(query) => {
-            let (rows, totals) = match query {
-                None => {
-                    let picked = tx.context(project.id, members, &reader, &ask.selection);
-                    let (rows, _) = picked.await?;
-                    (rows, tx.context_totals(members, &reader).await?)
-                }
-                Some(query) => matching(tx, &reader, ask, query).await?,
-            };
-            let text = render_overview(&project.name, &rows, &totals, ask.zone);
-            Ok(alone("overview", text))
+        // Without its words: see `matching`.
+        Format::Overview(_) => {
+            let picked = tx.context(project.id, members, &reader, &ask.selection);
+            let (rows, _) = picked.await?;
+            let totals = tx.context_totals(members, &reader).await?;
+            Ok(overview(&project.name, &rows, &totals, ask))
         }
     }
 }
 
-/// The observations that match some words, and what they come to.
-async fn matching(
-    tx: &mut TenantTx,
-    reader: &Reader,
+/// The overview of the observations that match some words, and what they come to.
+pub(super) async fn matching(
+    app: &App,
+    caller: &Caller,
+    family: &Family,
     ask: &ContextAsk,
     query: &str,
-) -> Result<(ContextRows, ContextTotals), Failure> {
+) -> Result<Rendered, Failure> {
     if bounds::units(query) > limits::QUERY_UNITS || query.len() > limits::QUERY_BYTES {
         let allowed = format!("at most {} UTF-16 code units", limits::QUERY_UNITS);
         return Err(Rejection::invalid_field("/query", allowed).into());
     }
+    let reader = Reader {
+        principal: caller.principal,
+        projects: ProjectSet::Only(family.members.clone()),
+    };
     let wanted = ask.selection.observations.min(limits::READ_IDS as u32);
-    let found = tx.search_index(&terms(query), reader, wanted).await?;
-    let is_wanted = |id: &RecordId| id.kind == RecordKind::Observation;
-    let ids: Vec<RecordId> = found.iter().map(|row| row.id).filter(is_wanted).collect();
-    let records = tx.get_records(&ids, reader).await?;
+    let (terms, filter) = (
+        terms(query),
+        Filter {
+            kinds: vec![RecordKind::Observation],
+            types: ask.selection.types.clone(),
+            concepts: ask.selection.concepts.clone(),
+            ..Filter::default()
+        },
+    );
+    let tx = index::begin(app, caller.tenant).await?;
+    let (mut tx, found) = index::ranked(app, tx, &Question::new(&terms, &filter), &reader).await?;
+    let best = found.ranked.iter().take(wanted as usize);
+    let ids: Vec<RecordId> = best.map(|(id, _)| *id).collect();
+    let records = tx.get_records(&ids, &reader).await?;
+    tx.commit().await?;
     let mut sessions: Vec<_> = records
         .iter()
         .map(|record| record.session.clone())
@@ -105,7 +118,16 @@ async fn matching(
         observations,
         ..ContextRows::default()
     };
-    Ok((rows, totals))
+    Ok(overview(&family.project.name, &rows, &totals, ask))
+}
+
+fn overview(
+    project: &str,
+    rows: &ContextRows,
+    totals: &ContextTotals,
+    ask: &ContextAsk,
+) -> Rendered {
+    alone("overview", render_overview(project, rows, totals, ask.zone))
 }
 
 fn observation(record: &Record) -> Option<ContextObservation> {

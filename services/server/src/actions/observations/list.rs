@@ -1,9 +1,12 @@
 //! What observations there are, page by page or by file.
 
 use cairn_domain::Rejection;
+use cairn_domain::ids::RecordId;
 use cairn_domain::listing::ListPlace;
 use cairn_domain::scope::Scope;
+use cairn_domain::text::SearchTerms;
 use cairn_store::page_cursor::PageScope;
+use cairn_store::search::{Question, Walk};
 use cairn_wire::observations::{FileAnswer, FileAsk, ListAnswer, ListAsk, ListItem};
 
 use crate::actions::Failure;
@@ -26,21 +29,29 @@ pub async fn list(app: &App, caller: &Caller, ask: &ListAsk) -> Result<ListAnswe
     let ring = app.continuations.ring();
     let conditions = (
         place.project.as_ref().map(|project| project.id.uuid),
-        &ask.pick,
+        &ask.filter,
     );
     let scope = PageScope::of(LIST, caller.tenant, caller.principal, &conditions);
     let read = |cursor| ring.read_page::<ListPlace>(&scope, cursor);
     let after = ask.cursor.as_deref();
     let after = after.map(|cursor| read(cursor).ok_or(Rejection::InvalidCursor));
+    let (nothing, filter) = (SearchTerms::default(), &ask.filter);
     // One more than asked for tells whether there is another page.
-    let found = tx.list_observations(&ask.pick, after.transpose()?, ask.limit + 1, &place.reader);
-    let mut found = found.await?;
-    tx.commit().await?;
+    let walk = Walk {
+        after: after.transpose()?,
+        limit: ask.limit + 1,
+        ..Walk::default()
+    };
+    let question = Question::new(&nothing, filter);
+    let mut found = tx.search_in_time(&question, &walk, &place.reader).await?;
     let wanted = usize::try_from(ask.limit).unwrap_or(usize::MAX);
     let more = found.len() > wanted;
     found.truncate(wanted);
-    let last = found.last().filter(|_| more);
-    let next = last.map(|last| ring.sign_page(&scope, &ListPlace::from(&last.row)));
+    let next = found.last().filter(|_| more);
+    let next = next.map(|last| ring.sign_page(&scope, last));
+    let ids: Vec<RecordId> = found.iter().map(|place| place.id).collect();
+    let found = tx.get_listed(&ids, &place.reader).await?;
+    tx.commit().await?;
     Ok(ListAnswer {
         items: found.into_iter().map(ListItem::from).collect(),
         next_cursor: next,

@@ -1,6 +1,7 @@
 //! `mode="auto"`: index, timeline and details in one call, each chosen by the words of titles. It
 //! needs no continuation, so it works without Redis.
 
+use cairn_domain::filter::Filter;
 use cairn_domain::ids::RecordId;
 use cairn_domain::record::Row;
 use cairn_domain::search::auto::{best_titles, render_automatic, union};
@@ -66,20 +67,17 @@ async fn candidates(
     words: &TitleWords,
 ) -> Result<Index, Failure> {
     let tenant = tx.tenant();
-    let mut found = index(app, tx, &begun.options, &begun.reader).await?;
+    let mut found = begun.index(app, tx).await?;
     let rest = match best_titles(words, &found.rows, 1).is_empty() {
         true => without_stop_words(&begun.options.query),
         false => None,
     };
     if let Some(query) = rest {
         let tx = super::index::begin(app, tenant).await?;
-        let options = Options {
-            query,
-            ..begun.options.clone()
-        };
-        let second = index(app, tx, &options, &begun.reader).await?;
+        let (limit, everything) = (begun.options.limit, Filter::default());
+        let second = index(app, tx, &query, &everything, limit, &begun.reader).await?;
         found.partial |= second.partial;
-        found.rows = union(found.rows, second.rows, options.limit);
+        found.rows = union(found.rows, second.rows, limit);
     }
     Ok(found)
 }

@@ -1,12 +1,16 @@
 //! `mem_search`: the only orchestration of its steps. What may follow what, and what a step says,
-//! is decided in the domain; here rows are found, state is kept and loaded.
+//! is decided in the domain; here rows are found, state is kept and loaded. The search with filters
+//! and pages stands in `find.rs`.
 
 mod auto;
-mod index;
+mod find;
+pub(super) mod index;
+mod sequence;
 
-use index::index;
+pub use find::{find, render};
 
 use cairn_domain::Rejection;
+use cairn_domain::filter::Filter;
 use cairn_domain::ids::RecordId;
 use cairn_domain::project::{ProjectSet, Reader};
 use cairn_domain::record::{Record, Row};
@@ -27,6 +31,7 @@ use super::Failure;
 use super::projects::{Place, current_place, place};
 use crate::app::App;
 use crate::auth::Caller;
+use index::{Index, index};
 
 /// Takes one step of a search.
 ///
@@ -49,7 +54,7 @@ async fn start(app: &App, caller: &Caller, options: Options) -> Result<MemSearch
     let now = app.clock.now();
     let (tx, begun) = begin(app, caller, options).await?;
     // No connection is held while the continuation is kept.
-    let found = index(app, tx, &begun.options, &begun.reader).await?;
+    let found = begun.index(app, tx).await?;
     let next = Stored::begin(begun.options, begun.scope, now, Uuid::now_v7().to_string());
     let answer = list(app, &found.rows, next).await?;
     Ok(MemSearchAnswer {
@@ -63,6 +68,14 @@ struct Begun {
     options: Options,
     reader: Reader,
     scope: String,
+}
+
+impl Begun {
+    /// The rows of its index step.
+    async fn index(&self, app: &App, tx: TenantTx) -> Result<Index, Failure> {
+        let Options { query, limit, .. } = &self.options;
+        index(app, tx, query, &Filter::default(), *limit, &self.reader).await
+    }
 }
 
 async fn begin(

@@ -96,6 +96,15 @@ impl Tool {
     }
 }
 
+/// Listed in two places, as other tools know it.
+const SEARCH: Tool = Tool::reading(
+    &["search"],
+    "Legacy: search with filters (type, concept, file, author, dates). Prefer mem_search.",
+    search::find_schema,
+    |call| Box::pin(search::find(call)),
+)
+.legacy();
+
 /// All tools, in the order in which they are listed.
 const TOOLS: &[Tool] = &[
     Tool::reading(
@@ -146,6 +155,7 @@ const TOOLS: &[Tool] = &[
         |call| Box::pin(observations::save(call)),
     )
     .writing(),
+    SEARCH,
     Tool::reading(
         &["timeline"],
         "Legacy: what happened around a record. Prefer mem_search.",
@@ -161,6 +171,10 @@ const TOOLS: &[Tool] = &[
     )
     .writing()
     .legacy(),
+    Tool {
+        names: &["observation_search", "memory_search"],
+        ..SEARCH
+    },
     Tool::reading(
         &["observation_context", "memory_context"],
         "Legacy: what this project remembers, newest first, in one short text.",

@@ -213,6 +213,18 @@ impl Caller {
         answer["text"].as_str().expect("a text").to_owned()
     }
 
+    /// One call of `GET /v1/search`.
+    pub async fn search(&self, question: &[(&str, &str)]) -> Reply {
+        let byte = |b: u8| match b.is_ascii_alphanumeric() || b"-_.".contains(&b) {
+            true => char::from(b).to_string(),
+            false => format!("%{b:02X}"),
+        };
+        let encode = |text: &str| -> String { text.bytes().map(byte).collect() };
+        let pair = |(name, value): &(&str, &str)| format!("{name}={}", encode(value));
+        let pairs: Vec<String> = question.iter().map(pair).collect();
+        self.get(&format!("/v1/search?{}", pairs.join("&"))).await
+    }
+
     /// One call of `mem_search` over REST.
     pub async fn mem_search(&self, arguments: Value) -> Reply {
         self.post("/v1/mem-search", arguments).await
