@@ -30,6 +30,7 @@ mod replicas;
 mod search;
 mod search_pages;
 mod search_rest;
+mod search_slow;
 mod search_text;
 mod shutdown;
 mod timeline;
