@@ -134,6 +134,15 @@ impl Api {
         request
     }
 
+    /// Sends a request and reads the answer's text.
+    ///
+    /// # Errors
+    /// As [`Self::json`].
+    pub async fn text(&self, request: RequestBuilder) -> Result<String, Failure> {
+        let reply = Reply::of(request, ANSWER_BYTES).await?;
+        reply.content("text/plain")
+    }
+
     /// Sends a request and reads the answer's JSON.
     ///
     /// # Errors

@@ -28,12 +28,13 @@ enum Command {
     Whoami,
     /// Print what a session in this folder starts with.
     Context,
-    /// Search the team's memory, step by step.
+    /// Search the team's memory: titles, the best first.
     Search(Search),
-    /// Print a record: 41, S7 or P3.
+    /// Print records, or original tool calls: 41 S7 P3 T118
     Show {
-        /// The record's id.
-        id: String,
+        /// Their ids.
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
     },
     /// Show what is open in the team's lists of this project, or add to them.
     Work(Work),
@@ -75,24 +76,24 @@ pub struct Login {
     pub url: Option<String>,
 }
 
-/// One step of a search.
+/// A search.
 #[derive(Debug, Args)]
 pub struct Search {
-    /// What to look for; starts a search.
-    #[arg(required_unless_present = "cursor")]
-    pub query: Vec<String>,
-    /// Go on with a search: the name that the step before printed.
-    #[arg(long = "continue", value_name = "CURSOR", conflicts_with = "query")]
-    pub cursor: Option<String>,
-    /// Ids that the step before showed, e.g. 41,S7.
-    #[arg(long, value_delimiter = ',', requires = "cursor")]
-    pub select: Vec<String>,
+    /// What to look for; words that begin with a hyphen after `--`. Nothing in it is an operator.
+    #[arg(required = true, value_name = "WORDS")]
+    pub words: Vec<String>,
     /// Another project: its key or name, or * for all.
     #[arg(long)]
     pub project: Option<String>,
-    /// Titles to show, 1 to 20.
+    /// Results to show, 1 to 200; 20 if left out.
     #[arg(long)]
     pub limit: Option<u32>,
+    /// Go on where the page before ended: what it printed after `More:`.
+    #[arg(long)]
+    pub cursor: Option<String>,
+    /// The answer as JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The lists of a project.
@@ -208,9 +209,9 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Login(how) => commands::login::login(&Client::here()?, &how),
         Command::Logout => commands::login::logout(&Client::here()?),
         Command::Whoami => commands::login::whoami(&Client::here()?),
-        Command::Context => commands::read::context(&Client::here()?),
-        Command::Search(what) => commands::read::search(&Client::here()?, what),
-        Command::Show { id } => commands::read::show(&Client::here()?, &id),
+        Command::Context => commands::search::context(&Client::here()?),
+        Command::Search(what) => commands::search::search(&Client::here()?, &what),
+        Command::Show { ids } => commands::show::show(&Client::here()?, &ids),
         Command::Work(what) => commands::work::work(&Client::here()?, what),
         Command::Record => commands::record::record(&Client::here()?),
         Command::Flush { background: false } => commands::flush::now(&Client::here()?),

@@ -34,6 +34,18 @@ impl Problem {
         problem.kind.starts_with(TYPE).then_some(problem)
     }
 
+    /// What the client itself finds wrong with an answer.
+    #[must_use]
+    pub fn new(code: Code, detail: String) -> Self {
+        Self {
+            kind: format!("{TYPE}{code}"),
+            status: code.status(),
+            code: code.name().to_owned(),
+            title: code.title().to_owned(),
+            detail: Some(detail),
+        }
+    }
+
     /// What an answer without a document stands for: it may come from something between here and
     /// the service.
     #[must_use]

@@ -2,8 +2,9 @@
 
 pub mod flush;
 pub mod login;
-pub mod read;
 pub mod record;
+pub mod search;
+pub mod show;
 pub mod status;
 pub mod work;
 

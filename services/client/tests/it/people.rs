@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
+
 use crate::support::{Double, KEY, Machine, stderr, stdout};
 
 #[test]
@@ -32,27 +34,67 @@ fn reading_prints_what_the_service_says() {
     let machine = Machine::new(&double.url);
     let context = machine.run(&["context"], b"");
     assert_eq!(stdout(&context), "# [app] recent context\n");
-    let search = stdout(&machine.run(&["search", "pool", "leak"], b""));
-    assert!(search.starts_with("mem-search step 1 of 3"), "{search}");
-    machine.run(
-        &[
-            "search",
-            "--continue",
-            "ms_Z6ywyNBJzkw_XuCLsD6p9-xZ",
-            "--select",
-            "41,S7",
-        ],
-        b"",
+    let run = |args: &[&str]| {
+        let output = machine.run(args, b"");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        stdout(&output)
+    };
+    assert_eq!(
+        run(&["search", "pool", "leak"]),
+        "2 results for \"pool leak\"\n"
     );
-    machine.run(
-        &["search", "--continue", "ms_Z6ywyNBJzkw_XuCLsD6p9-xZ"],
-        b"",
-    );
+    let rest = ["--project", "*", "--limit", "5", "--cursor", "AXk"];
+    run(&["search", "--", "--no-verify"]);
+    run(&[&["search", "pool"][..], &rest].concat());
+    let json: Value = serde_json::from_str(&run(&["search", "pool", "--json"])).expect("JSON");
+    assert_eq!(json["match"], "all");
     let heard = double.heard();
-    assert!(heard.contains(r#"{"query":"pool leak"}"#), "{heard}");
-    assert!(
-        heard.contains(r#""selectedIds":["41","S7"]"#) && heard.contains(r#""selectedIds":[]"#)
-    );
+    for asked in [
+        r#"{"query":"pool leak","project":null,"limit":20,"cursor":null,"format":"list","tz":"Asia/Seoul"}"#,
+        r#"{"query":"--no-verify","project":null,"limit":20,"#,
+        r#"{"query":"pool","project":"*","limit":5,"cursor":"AXk","format":"list","#,
+        r#"{"query":"pool","project":null,"limit":20,"cursor":null}"#,
+    ] {
+        assert!(heard.contains(asked), "{asked}: {heard}");
+    }
+}
+
+#[test]
+fn records_of_every_kind_are_shown_by_their_ids() {
+    let double = Double::start();
+    let machine = Machine::new(&double.url);
+    let shown = machine.run(&["show", "t118", "P3", "#41", "S7"], b"");
+    assert_eq!(shown.status.code(), Some(0), "{shown:?}");
+    let wanted = "[T118] Bash of app, by lin, 2026-10-10T08:45:00.000Z
+Session: s-1
+Failed: yes
+Altered: cut
+Input:
+    {\"command\":\"make\"}
+Output:
+    one
+    two [31m
+
+[P3] prompt of app, by lin, 2026-10-10T08:45:00.000Z
+Private: nobody else can read it.
+why?
+
+[41] observation of app, by lin, 2026-10-10T08:45:00.000Z
+Private: nobody else can read it.
+Title: pool leak
+Fact: f1
+
+[S7] summary of app, by lin, 2026-10-10T08:45:00.000Z
+Private: nobody else can read it.
+Request: Fix 5xx
+";
+    assert_eq!(stdout(&shown), wanted);
+    // What is there is shown, and what is not is said.
+    let some = machine.run(&["show", "S7", "9", "T9"], b"");
+    assert_eq!(some.status.code(), Some(5));
+    assert!(stdout(&some).starts_with("[S7] summary of app"), "{some:?}");
+    assert!(stderr(&some).contains("not found: 9, T9"), "{some:?}");
+    assert_eq!(double.count("/v1/tool-uses/batch"), 2);
 }
 
 #[test]
@@ -60,8 +102,9 @@ fn each_end_has_its_status_and_none_is_2() {
     let double = Double::start();
     let machine = Machine::new(&double.url);
     let status = |machine: &Machine, args: &[&str]| machine.run(args, b"").status.code();
-    assert_eq!(status(&machine, &["show", "41"]), Some(5));
-    assert_eq!(status(&machine, &["show", "x"]), Some(64));
+    assert_eq!(status(&machine, &["show", "49"]), Some(5));
+    assert_eq!(status(&machine, &["show", "41", "x"]), Some(64));
+    assert_eq!(status(&machine, &["show"]), Some(64));
     assert_eq!(status(&machine, &["bogus"]), Some(64));
     assert_eq!(status(&machine, &[]), Some(64));
     assert_eq!(status(&machine, &["search"]), Some(64));

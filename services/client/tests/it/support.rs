@@ -531,9 +531,16 @@ fn content(inner: &mut Inner, path: &str, body: &[u8], tenant: &str) -> Response
         "/v1/me" => axum::Json(json!({"tenant": tenant, "handle": "lin", "role": "member",
             "scopes": ["memory:read"], "expires_at": "2027-01-01T00:00:00.000Z"}))
         .into_response(),
-        "/v1/mem-search" => axum::Json(json!({"step": 1, "phase": "index", "status": "continue",
-            "continuation": "ms_Z6ywyNBJzkw_XuCLsD6p9-xZ", "text": "mem-search step 1 of 3"}))
-        .into_response(),
+        "/v1/search" => {
+            let asked: Value = serde_json::from_slice(body).expect("a question");
+            match asked["format"].as_str() {
+                Some("list") => "2 results for \"pool leak\"".into_response(),
+                _ => axum::Json(json!({"items": [], "match": "all", "next_cursor": null,
+                    "total": 0}))
+                .into_response(),
+            }
+        }
+        "/v1/observations/batch" | "/v1/tool-uses/batch" => records(path, body),
         "/mcp" => rpc(body),
         _ => (
             StatusCode::NOT_FOUND,
@@ -542,6 +549,38 @@ fn content(inner: &mut Inner, path: &str, body: &[u8], tenant: &str) -> Response
         )
             .into_response(),
     }
+}
+
+/// Records of the ids that are asked for, but for those that end in 9.
+fn records(path: &str, body: &[u8]) -> Response {
+    let asked: Value = serde_json::from_slice(body).expect("a batch");
+    assert_eq!(asked["project"], "*");
+    let ids = asked["ids"].as_array().expect("ids").iter();
+    let ids: Vec<&str> = ids.map(|id| id.as_str().expect("an id")).collect();
+    let (missing, found): (Vec<&str>, Vec<&str>) = ids.iter().partition(|id| id.ends_with('9'));
+    let item = |id: &str| {
+        let mut item = json!({"id": id, "event_id": uuid::Uuid::nil(), "project": "name:app",
+            "project_name": "app", "author": "lin", "at": "2026-10-10T08:45:00.000Z",
+            "arrived_at": "2026-10-10T08:45:00.000Z", "visibility": "private", "session": "s-1",
+            "host": "claude-code"});
+        let own = match (path, &id[..1]) {
+            ("/v1/tool-uses/batch", _) => json!({"tool": "Bash", "failed": true,
+                "input": "{\"command\":\"make\"}", "output": "\"one\\ntwo\\u001b[31m\"",
+                "input_bytes": 1, "output_bytes": 1, "input_sha256": "", "output_sha256": "",
+                "altered": ["cut"]}),
+            (_, "S") => json!({"kind": "summary", "position": 1, "origin": "api",
+                "summary": {"request": "Fix 5xx"}}),
+            (_, "P") => json!({"kind": "prompt", "position": 1, "origin": "api",
+                "text": "why?", "number": 1}),
+            _ => json!({"kind": "observation", "position": 1, "origin": "api",
+                "observation": {"title": "pool leak", "facts": ["f1"]}}),
+        };
+        let item_fields = item.as_object_mut().expect("an object");
+        item_fields.extend(own.as_object().expect("an object").clone());
+        item
+    };
+    let items: Vec<Value> = found.into_iter().map(item).collect();
+    axum::Json(json!({"items": items, "missing": missing})).into_response()
 }
 
 fn events(inner: &mut Inner, body: &[u8]) -> Response {

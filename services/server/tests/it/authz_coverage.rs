@@ -60,6 +60,8 @@ fn operations() -> Vec<Operation> {
         get("/v1/me", "/v1/me", None, false),
         get("/v1/context", "/v1/context", read, false),
         post("/v1/mem-search", json!({"query": "treasure"}), read),
+        get("/v1/search", "/v1/search?query=treasure", read, false),
+        post("/v1/search", json!({"query": "treasure"}), read),
         get("/v1/timeline", "/v1/timeline?query=treasure", read, false),
         post(
             "/v1/observations/batch",
@@ -190,6 +192,9 @@ fn tools() -> Vec<(&'static str, Value, Option<Scope>)> {
         ),
         ("work_state_write", entry, Some(Scope::WorkWrite)),
         ("work_state_read", json!({}), read),
+        ("search", json!({"query": "treasure"}), read),
+        ("observation_search", json!({"author": "ada"}), read),
+        ("memory_search", json!({"query": "treasure"}), read),
         ("timeline", json!({"anchor": "1"}), read),
         ("observation_context", json!({}), read),
         ("memory_context", json!({"query": "treasure"}), read),

@@ -33,6 +33,8 @@ mod search;
 mod search_pages;
 mod search_rest;
 mod search_rights;
+mod search_slow;
+mod search_text;
 mod search_walk;
 mod shutdown;
 mod timeline;

@@ -23,6 +23,7 @@ async fn the_core_is_listed_in_the_order_of_the_contract() {
     let wanted = [
         "mem_search",
         "get_observations",
+        "get_tool_uses",
         "work_state_write",
         "work_state_read",
         "save_memory",
@@ -39,8 +40,17 @@ async fn other_names_of_the_same_are_listed_for_those_who_ask() {
         legacy[..3],
         ["important_workflow", "__IMPORTANT", "mem_search"]
     );
-    let last = ["observation_context", "memory_context"];
-    assert_eq!(legacy[legacy.len() - 2..], last);
+    let last = [
+        "search",
+        "timeline",
+        "observation_add",
+        "memory_add",
+        "observation_search",
+        "memory_search",
+        "observation_context",
+        "memory_context",
+    ];
+    assert_eq!(legacy[legacy.len() - last.len()..], last);
     let asked = "core, memory_add, __IMPORTANT";
     let mut wanted = owner.listed_tools(None).await;
     wanted.insert(0, "__IMPORTANT".to_owned());
