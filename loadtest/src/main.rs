@@ -1,4 +1,5 @@
-//! `cairn-loadtest`: the demo, and the scenarios that compare the service with its raw limits.
+//! `cairn-loadtest`: the demo, the scenarios that compare the service with its raw limits, and the
+//! fuzzer of queries.
 //!
 //! It drives the real programs as anyone would: `cairn-server`, `cairn`, Postgres' own tools. Of
 //! the project's crates it uses the wire types alone.
@@ -6,6 +7,7 @@
 mod api;
 mod bench;
 mod demo;
+mod fuzz;
 mod output;
 mod process;
 mod record_sets;
@@ -33,6 +35,8 @@ enum Command {
     Demo(demo::Options),
     /// Compare the service under load with its raw limit.
     Bench(bench::Options),
+    /// Ask a service of its own what nobody would.
+    Fuzz(fuzz::Options),
     /// Answer with the files of a folder: what a bench compares the service with.
     #[command(hide = true)]
     Bare(bench::bare::Options),
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Demo(options) => demo::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
         Command::Bare(options) => bench::bare::run(&options),
     };
     match done {

@@ -7,7 +7,7 @@ mod capture;
 mod closed_loop;
 mod connection;
 mod context;
-mod corpus;
+pub mod corpus;
 mod cpu;
 mod load;
 mod measure;
