@@ -1,9 +1,11 @@
 -- Search by rare words: how many records of a project hold a word is counted now and then; the
--- rarest words of a query propose candidates, and the server ranks those.
+-- rarest words of a query propose candidates, and the server ranks those. `search_record_ids` stays
+-- for servers of the version before.
 
 alter table projects
   add column records bigint not null default 0, -- observations, summaries and prompts
   add column counted_records bigint not null default 0, -- records at the last count; 0: never
+  add column team_records bigint not null default 0, -- of these, neither private nor a prompt
   add column field_lengths real[]; -- mean words of each field at the last count
 
 -- Projects that doubled since their words were counted. Below 256 records every match is ranked,
@@ -107,8 +109,8 @@ $$;
 revoke all on function search_walk from public;
 grant execute on function search_walk to cairn_search;
 
--- When the newest records begin, as many as `recent` of each project: since when a question is
--- asked that takes too long otherwise. Null if there are no more of them.
+-- When the newest records begin, at most `recent` of each project: since when a question is asked
+-- that takes too long otherwise. Null if there are no more of them.
 create function search_recent(tenant int, projects int[], upto bigint[], recent int)
 returns timestamptz
 language sql stable
@@ -162,23 +164,25 @@ declare
   tenant int := public.app_tenant();
   team_prompts boolean;
   total bigint;
+  filled int[];
   counted int[];
   chosen text;
   stages tsquery[] := array[words];
   stage tsquery;
   depth int := least(newest, 2000);
+  seen bigint[];
   found record;
 begin
   if tenant is null then
     raise exception 'no tenant is set' using errcode = '42501';
   end if;
   select coalesce(t.settings ->> 'prompt_visibility' = 'team', false), p.all_records, p.records,
-    p.counted, p.field_lengths
-  into team_prompts, total, records, counted, field_lengths
+    p.filled, p.counted, p.field_lengths
+  into team_prompts, total, records, filled, counted, field_lengths
   from tenants t cross join (
     select coalesce(sum(p.records), 0) as all_records,
-      coalesce(sum(case when p.counted_records > 0 then p.counted_records else p.records end), 0)
-        as records,
+      coalesce(sum(p.team_records), 0) as records,
+      array_agg(p.project_id) filter (where p.records > 0) as filled,
       array_agg(p.project_id) filter (where p.counted_records > 0) as counted,
       case when count(*) = 1 then min(p.field_lengths) end as field_lengths
     from projects p
@@ -186,48 +190,35 @@ begin
   where t.tenant_id = tenant;
   if total <= keep then
     -- So few that reading them all costs less than to plan anything better. Every word counts, and
-    -- no word may ask the words index: a plan for all values would choose it.
+    -- how many there are is what the viewer may see: others' private ones show in no score. Each
+    -- project is walked from new to old, which bounds what is read even if it was counted wrong.
     words := coalesce(words, fallback[cardinality(fallback)]);
     words := case when file_words is null then words else words && file_words end;
-    if projects is null then
-      select array_agg(c.kind), array_agg(c.number), array_agg(c.at), array_agg(c.field_lengths),
-        array_agg(length(c.sent)), string_agg(c.sent, '')
-      into found_kinds, found_numbers, ats, lengths, sizes, vectors
+    select array_agg(c.kind) filter (where c.is_found), array_agg(c.number) filter (where c.is_found),
+      array_agg(c.at) filter (where c.is_found), array_agg(c.field_lengths) filter (where c.is_found),
+      array_agg(length(c.sent)) filter (where c.is_found), string_agg(c.sent, ''), count(*)
+    into found_kinds, found_numbers, ats, lengths, sizes, vectors, records
+    from (
+      select r.kind, r.number, r.at, r.field_lengths, r.is_found,
+        case when r.is_found then tsvectorsend(r.tsv) end as sent
       from (
-        select r.kind, r.number, r.at, r.field_lengths, tsvectorsend(r.tsv) as sent
-        from records r
-        where r.tenant_id = tenant and (r.tsv @@ words) is true
-          and (kinds is null or r.kind = any (kinds))
-          and (types is null or r.obs_type = any (types))
-          and (concepts is null or r.concepts && concepts)
-          and (author is null or r.author_id = author)
-          and (sessions is null or r.session_id = any (sessions))
-          and (since is null or r.at >= since)
-          and (until is null or r.at < until)
-          and (upto is null or r.number <= upto[r.kind + 1])
-          and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
-          and (touching is null or search_touches(tenant, r.kind, r.number, touching))
-        offset 0) c;
-    else
-      select array_agg(c.kind), array_agg(c.number), array_agg(c.at), array_agg(c.field_lengths),
-        array_agg(length(c.sent)), string_agg(c.sent, '')
-      into found_kinds, found_numbers, ats, lengths, sizes, vectors
-      from (
-        select r.kind, r.number, r.at, r.field_lengths, tsvectorsend(r.tsv) as sent
-        from records r
-        where r.tenant_id = tenant and r.project_id = any (projects) and (r.tsv @@ words) is true
-          and (kinds is null or r.kind = any (kinds))
-          and (types is null or r.obs_type = any (types))
-          and (concepts is null or r.concepts && concepts)
-          and (author is null or r.author_id = author)
-          and (sessions is null or r.session_id = any (sessions))
-          and (since is null or r.at >= since)
-          and (until is null or r.at < until)
-          and (upto is null or r.number <= upto[r.kind + 1])
-          and (r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts)))
-          and (touching is null or search_touches(tenant, r.kind, r.number, touching))
-        offset 0) c;
-    end if;
+        select r.*, r.tsv @@ words
+        and (kinds is null or r.kind = any (kinds))
+        and (types is null or r.obs_type = any (types))
+        and (concepts is null or r.concepts && concepts)
+        and (author is null or r.author_id = author)
+        and (sessions is null or r.session_id = any (sessions))
+        and (since is null or r.at >= since)
+        and (until is null or r.at < until)
+        and (upto is null or r.number <= upto[r.kind + 1])
+        and (touching is null or search_touches(tenant, r.kind, r.number, touching)) as is_found
+        from unnest(filled) f (project_id) cross join lateral (
+          select r.* from records r
+          where r.tenant_id = tenant and r.project_id = f.project_id
+          order by r.at desc, r.kind desc, r.number desc limit depth) r
+        where r.author_id = viewer or (not r.private and (r.kind <> 2 or team_prompts))
+        offset 0) r
+      offset 0) c;
     matches := coalesce(cardinality(found_numbers), 0);
     partial := false;
     return next;
@@ -255,7 +246,8 @@ begin
     end if;
   end if;
   if recent is not null then
-    -- Only the words index is read by bitmap: without it the newest are walked.
+    -- Only the words index is read by bitmap: without it, to the end of this transaction, the
+    -- newest are walked.
     perform set_config('enable_bitmapscan', 'off', true);
     depth := least(depth, 200);
     since := greatest(since, search_recent(tenant, projects, upto, recent));
@@ -277,7 +269,7 @@ begin
           from search_walk(
             case when file_words is null then stage else stage && file_words end, tenant,
             projects, viewer, team_prompts, kinds, types, concepts, author, sessions, since,
-            until, upto, touching, null, false, null, null, null, 0, depth, false) m) w
+            until, upto, touching, seen, false, null, null, null, 0, depth, false) m) w
         order by case when w.matches > keep
           then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, stage, 1) else 0 end desc
         limit keep) b
@@ -292,6 +284,8 @@ begin
     matches := greatest(matches, found.matches);
     partial := partial or coalesce(found.matches >= depth, false);
     exit when cardinality(found_numbers) >= 20;
+    -- What a stage proposed, the next one need not propose again.
+    seen := array(select u.number * 4 + u.kind from unnest(found_kinds, found_numbers) u (kind, number));
   end loop;
   return next;
 end
@@ -342,14 +336,14 @@ alter function search_matches owner to cairn_search;
 create index records_stale on records (tenant_id, kind, number) where analyser < 1;
 
 -- Work that searching leaves: tenants with stale rows, and projects whose words are due to be
--- counted.
+-- counted. In no order, so that one that fails keeps no other waiting for ever.
 create function system_find_stale(most int) returns table (tenant_id int, tenant_uid uuid)
 language sql stable security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
   select t.tenant_id, t.uid from tenants t
   where exists (select from records r where r.tenant_id = t.tenant_id and r.analyser < 1)
-  limit most
+  order by random() limit most
 $$;
 
 create function system_find_uncounted(most int)
@@ -360,7 +354,7 @@ as $$
   select t.tenant_id, t.uid, p.project_id, p.uid
   from projects p join tenants t on t.tenant_id = p.tenant_id
   where p.records >= 256 and p.records >= 2 * p.counted_records
-  limit most
+  order by random() limit most
 $$;
 
 create policy system_find on records for select to cairn_system using (true);

@@ -26,6 +26,10 @@ impl ProjectKey {
             .trim()
             .nfc()
             .collect();
+        if key == "*" {
+            // It stands for every project wherever one is named.
+            return Err(Rejection::invalid_field("/key", "a key other than *"));
+        }
         let name = match name.filter(|n| !n.trim().is_empty()) {
             Some(name) => word("/name", name, limits::PROJECT_BYTES)?
                 .trim()

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cairn_domain::ids::TenantId;
+use cairn_domain::ids::{ProjectId, TenantId};
 use cairn_domain::limits;
 use cairn_store::{Store, StoreError};
 
@@ -59,16 +59,28 @@ async fn count_some(store: &Store) -> Result<bool, StoreError> {
     let mut system = store.system("upkeep.find_uncounted").await?;
     let due = system.find_uncounted(AT_ONCE).await?;
     system.commit().await?;
+    let all = due.len();
     let mut counted = 0;
     for (tenant, project) in due {
-        let mut tx = store.tenant(tenant, "upkeep.count_words").await?;
-        if tx.count_words(project).await? {
-            tx.commit().await?;
-            counted += 1;
-            tracing::debug!(tenant.id = %tenant.uuid(), project.id = %project.uuid, "words counted");
+        match count_one(store, tenant, project).await {
+            Ok(mine) => counted += usize::from(mine),
+            Err(error) => {
+                tracing::warn!(tenant.id = %tenant.uuid(), project.id = %project.uuid, %error, "words were not counted");
+            }
         }
     }
-    Ok(counted == AT_ONCE)
+    Ok(all > 0 && counted == all)
+}
+
+async fn count_one(
+    store: &Store,
+    tenant: TenantId,
+    project: ProjectId,
+) -> Result<bool, StoreError> {
+    let mut tx = store.tenant(tenant, "upkeep.count_words").await?;
+    let mine = tx.count_words(project).await?;
+    tx.commit().await?;
+    Ok(mine)
 }
 
 /// Rebuilds vectors of an older analyser, batch by batch, while the service serves.
@@ -77,7 +89,16 @@ async fn rebuild(store: &Store) -> Result<(), StoreError> {
     let stale = system.find_stale(AT_ONCE).await?;
     system.commit().await?;
     for tenant in stale {
-        while rebuild_some(store, tenant).await? == REBUILT {}
+        loop {
+            match rebuild_some(store, tenant).await {
+                Ok(REBUILT) => {}
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(tenant.id = %tenant.uuid(), %error, "vectors were not rebuilt");
+                    break;
+                }
+            }
+        }
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use cairn_domain::limits;
 use cairn_domain::search::Cursor;
 use chrono::{DateTime, Utc};
 
-use crate::cursor_keys::KeyRing;
+use crate::cursor_keys::{KeyRing, new_nonce};
 use crate::redis_link::RedisLink;
 use memory::MemoryShelf;
 use shared::SharedShelf;
@@ -232,14 +232,6 @@ impl Continuations {
             Shelf::Memory(_) => Ok(()),
         }
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a nonce is drawn from the system's randomness"
-)]
-fn new_nonce() -> [u8; 12] {
-    rand::random()
 }
 
 fn check_scope(scope: &str) -> Result<(), ContinuationError> {

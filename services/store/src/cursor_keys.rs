@@ -191,6 +191,15 @@ impl CursorKey {
     }
 }
 
+/// A nonce, never drawn twice.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a nonce is drawn from the system's randomness"
+)]
+pub(crate) fn new_nonce() -> [u8; NONCE_BYTES] {
+    rand::random()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,5 @@
-//! Cursors of lists: where a page ended, carried by the caller, signed with the ring of cursor
-//! keys so that none can be made up, and good only for the list they were made for.
+//! Cursors of lists: where a page ended, carried by the caller, sealed with the ring of cursor
+//! keys so that none can be made up or read, and good only for the list they were made for.
 //!
 //! Nothing is kept: any replica with the same ring reads them. They carry no rights.
 
@@ -7,22 +7,21 @@ use std::fmt::Debug;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use cairn_domain::hex::hex;
 use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::limits;
-use hmac::Mac;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use crate::cursor_keys::{CursorKey, KeyRing};
+use crate::cursor_keys::{KeyRing, new_nonce};
 
-const LABEL: &[u8] = b"cairn:page:v1";
-const VERSION: u8 = 1;
-const MAC_BYTES: usize = 16;
+/// Stands where a search has its cursor.
+const LABEL: &str = "cairn:page:v1";
 
 /// What a cursor is good for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageScope([u8; 32]);
+pub struct PageScope(String);
 
 impl PageScope {
     /// A list of this name as one principal reads it. `conditions` is whatever decides which rows
@@ -37,7 +36,7 @@ impl PageScope {
     ) -> Self {
         let (tenant, principal) = (tenant.uuid(), principal.uuid);
         let bound = format!("{list:?} {tenant} {principal} {conditions:?}");
-        Self(Sha256::digest(bound.as_bytes()).into())
+        Self(hex(&Sha256::digest(bound.as_bytes())))
     }
 }
 
@@ -49,33 +48,21 @@ impl KeyRing {
     #[must_use]
     pub fn sign_page(&self, scope: &PageScope, place: &impl Serialize) -> String {
         let place = serde_json::to_vec(place).expect("numbers and texts serialise");
-        let tag = mac(self.writer(), scope, &place).finalize().into_bytes();
-        BASE64_URL_SAFE_NO_PAD.encode([&[VERSION][..], &tag[..MAC_BYTES], &place].concat())
+        let sealed = self.writer().seal(&scope.0, LABEL, &place, new_nonce());
+        BASE64_URL_SAFE_NO_PAD.encode(sealed)
     }
 
-    /// Where a page ended; `None` for a cursor that no key of the ring has signed for this scope.
+    /// Where a page ended; `None` for a cursor that no key of the ring has sealed for this scope.
     #[must_use]
     pub fn read_page<T: DeserializeOwned>(&self, scope: &PageScope, cursor: &str) -> Option<T> {
         if cursor.len() > limits::PAGE_CURSOR_BYTES {
             return None;
         }
-        let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor.trim()).ok()?;
-        let (&version, rest) = bytes.split_first()?;
-        let (tag, place) = rest.split_first_chunk::<MAC_BYTES>()?;
+        let sealed = BASE64_URL_SAFE_NO_PAD.decode(cursor.trim()).ok()?;
         let mut keys = self.readers().iter();
-        let is_ours = |key: &CursorKey| mac(key, scope, place).verify_truncated_left(tag).is_ok();
-        let is_signed = version == VERSION && keys.any(is_ours);
-        is_signed.then(|| serde_json::from_slice(place).ok())?
+        let place = keys.find_map(|key| key.open(&scope.0, LABEL, &sealed))?;
+        serde_json::from_slice(&place).ok()
     }
-}
-
-/// The scope is of fixed length, so no place can stand for a part of it.
-fn mac(key: &CursorKey, scope: &PageScope, place: &[u8]) -> hmac::Hmac<Sha256> {
-    let mut mac = key.mac();
-    for part in [LABEL, b"\0", &scope.0, place] {
-        mac.update(part);
-    }
-    mac
 }
 
 #[cfg(test)]

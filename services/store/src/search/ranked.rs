@@ -1,7 +1,6 @@
 //! Ranks the candidates of an answer, whose vectors are read where they arrived.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 
 use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::text::{Candidate, SearchTerms, Statistics, StoredVector, rank};
@@ -37,17 +36,11 @@ pub(super) fn found(row: &PgRow, terms: &SearchTerms) -> Result<Found, StoreErro
     // Of equal scores the newer one stands first.
     proposed.sort_unstable_by_key(|(at, id, _)| Reverse((*at, id.kind.code(), id.number)));
     let candidates: Vec<Candidate<'_>> = proposed.iter().map(|(.., one)| *one).collect();
-    let mut ranked = Vec::new();
-    let mut seen = HashSet::new();
-    for place in rank(terms, &statistics(row)?, &candidates) {
-        let id = proposed[place.at].1;
-        // One that several stages proposed stands where its best copy does.
-        if seen.insert(id) {
-            ranked.push((id, place.score));
-        }
-    }
+    let ranked = rank(terms, &statistics(row)?, &candidates).into_iter();
     Ok(Found {
-        ranked,
+        ranked: ranked
+            .map(|place| (proposed[place.at].1, place.score))
+            .collect(),
         matches: u64::try_from(row.try_get::<i64, _>("matches")?).unwrap_or_default(),
         partial: row.try_get("partial")?,
     })

@@ -291,9 +291,18 @@ fn filter(pairs: &Pairs) -> Result<Filter, Rejection> {
     types.sort_unstable_by_key(|named| named.name());
     types.dedup();
     let concepts = pairs.known_as(&["concept", "concepts"]);
+    // A filter that names nothing would let everything pass.
+    for name in ["kind", "type", "obs_type", concepts, "files"] {
+        if pairs.text(name).is_some() && pairs.list(name).next().is_none() {
+            return Err(Rejection::invalid_field(format!("/{name}"), "a name"));
+        }
+    }
     let files = pairs.all("file").chain(pairs.all("filePath"));
     let files = files.chain(pairs.list("files")).map(file_path);
-    let mut files: Vec<String> = files.filter(|file| !file.is_empty()).collect();
+    let mut files: Vec<String> = files.collect();
+    if files.iter().any(String::is_empty) {
+        return Err(Rejection::invalid_field("/file", "a file or a folder"));
+    }
     files.sort_unstable();
     files.dedup();
     if files.len() > limits::ASKED_FILES {

@@ -42,11 +42,19 @@ pub(super) async fn auto(
     let tx = app.store.tenant(caller.tenant, "search.auto").await?;
     let rows = timeline(tx, &begun.reader, &anchors, around).await?;
     if rows.is_empty() {
-        return Ok(ended(Step::Timeline, Reason::ContextNotFound));
+        return Ok(ended(
+            Step::Timeline,
+            Reason::ContextNotFound,
+            found.partial,
+        ));
     }
     let best = best_titles(&words, &rows, most);
     if best.is_empty() {
-        return Ok(ended(Step::Timeline, Reason::NoRelevantContext));
+        return Ok(ended(
+            Step::Timeline,
+            Reason::NoRelevantContext,
+            found.partial,
+        ));
     }
     let ids: Vec<RecordId> = best.iter().map(|row| row.id).collect();
     let mut tx = app.store.tenant(caller.tenant, "search.auto").await?;
@@ -85,7 +93,7 @@ async fn candidates(
 /// Titles that share no word with the query: the caller chooses, if the search can be continued.
 async fn nearest(app: &App, begun: Begun, found: Index) -> Result<MemSearchAnswer, Failure> {
     if found.rows.is_empty() {
-        return Ok(ended(Step::Index, Reason::NoResults));
+        return Ok(ended(Step::Index, Reason::NoResults, found.partial));
     }
     let now = app.clock.now();
     let next = Stored::begin(begun.options, begun.scope, now, Uuid::now_v7().to_string());
@@ -114,8 +122,9 @@ fn without_cursor(rows: &[Row], next: Stored) -> Result<MemSearchAnswer, Failure
     Ok(answer)
 }
 
-fn ended(step: Step, reason: Reason) -> MemSearchAnswer {
+fn ended(step: Step, reason: Reason, partial: bool) -> MemSearchAnswer {
     let mut answer = complete(step, reason);
     answer.text = render_automatic(step, &answer.text, None);
+    answer.partial = partial;
     answer
 }

@@ -113,6 +113,7 @@ async fn follow(app: &App, caller: &Caller, call: &Continue) -> Result<MemSearch
         Loaded::Expired => return Err(Rejection::ExpiredContinuation.into()),
         Loaded::Unknown => return Err(Rejection::InvalidContinuation.into()),
     };
+    let call = &named_alike(app, caller, call, here.as_ref(), &stored).await?;
     let plan = stored.advance(call, &scope, now)?;
     if plan == Plan::Stop {
         return Ok(complete(stored.step, Reason::CallerStopped));
@@ -131,6 +132,37 @@ async fn follow(app: &App, caller: &Caller, call: &Continue) -> Result<MemSearch
         }
         Plan::Details { records } => details(tx, caller, &reader, &records).await,
     }
+}
+
+/// The call with its project as the search was started with it, if it means the same one: a key, a
+/// name and the current project may stand for one another.
+async fn named_alike(
+    app: &App,
+    caller: &Caller,
+    call: &Continue,
+    here: Option<&Place>,
+    stored: &Stored,
+) -> Result<Continue, Failure> {
+    let mut call = call.clone();
+    let sent = call.conditions.project.as_deref();
+    let Some(sent) = sent.filter(|_| call.conditions.project != stored.options.project) else {
+        return Ok(call);
+    };
+    let meant = match &stored.options.project {
+        Some(_) => stored.options.named,
+        None => here.and_then(|here| Some(here.project.as_ref()?.id.uuid)),
+    };
+    let mut tx = app.store.tenant(caller.tenant, "search.named").await?;
+    let named = place(&mut tx, caller, Some(sent)).await;
+    if let Ok(Place {
+        project: Some(project),
+        ..
+    }) = named
+        && Some(project.id.uuid) == meant
+    {
+        call.conditions.project.clone_from(&stored.options.project);
+    }
+    Ok(call)
 }
 
 async fn timeline(
