@@ -51,7 +51,7 @@ async fn stocked(app: &TestApp) -> Caller {
             .await;
     }
     // Words are looked up among the counted ones.
-    sqlx::query("update projects set counted_records = 1")
+    sqlx::query("update projects set counted_records = 1, records = 1000")
         .execute(&mut app.db.admin().await)
         .await
         .expect("counted");
