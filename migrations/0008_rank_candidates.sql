@@ -43,6 +43,10 @@ grant select on projects, term_counts, observations to cairn_search;
 -- Lists and searches over all projects, in the order of time; those of one have `records_timeline`.
 create index records_at on records (tenant_id, at, kind, number);
 
+-- The newest tool uses of a project, whose texts are searched where they lie: an index of all that
+-- tools say would be larger than all the rest.
+create index tool_uses_newest on tool_uses (tenant_id, project_id, number);
+
 -- Whether an observation read or changed one of these files, or something in one of these folders.
 -- Not every client writes its paths with `/`.
 create function search_touches(tenant int, kind smallint, number bigint, touching text[])

@@ -143,6 +143,8 @@ pub const COUNTED: u32 = 1_000;
 pub const MAX_OFFSET: u32 = 10_000;
 /// Matches that are ranked; the others follow them, newest first.
 pub const RANKED: usize = 300;
+/// Tool uses whose texts one search looks through, the newest.
+pub const SEARCHED_TOOL_USES: u32 = 2_000;
 /// Projects that one search may name.
 pub const ASKED_PROJECTS: usize = 20;
 /// The text of one step.
@@ -226,5 +228,7 @@ pub const STATEMENT_TIME: Duration = Duration::from_secs(5);
 /// Time that the index step gives the words index; then it looks at the newest records alone, so
 /// that even a query of common words has an answer.
 pub const SEARCH_TIME: Duration = Duration::from_secs(1);
+/// Time that a search of tool uses looks through their texts.
+pub const EVIDENCE_SEARCH_TIME: Duration = Duration::from_secs(2);
 /// How long a verified credential may be believed without asking the store again.
 pub const CREDENTIAL_CACHE: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use cairn_domain::filter::{ByAuthor, Filter};
 use cairn_domain::ids::ToolUseId;
 use cairn_domain::project::{Project, ProjectSet};
 use cairn_domain::scope::Role;
-use cairn_domain::text::{SearchTerms, terms};
+use cairn_domain::text::{Held, SearchTerms, terms};
 use cairn_store::StoreError;
 use cairn_store::credentials::KeyOwner;
 use cairn_store::events::{EventOutcome, EventStatus};
@@ -26,7 +26,7 @@ use support::*;
 use uuid::Uuid;
 
 /// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
-const COVERED: [&str; 42] = [
+const COVERED: [&str; 44] = [
     "check_events",
     "clear_contexts",
     "commit",
@@ -53,6 +53,7 @@ const COVERED: [&str; 42] = [
     "insert_member",
     "last_reply",
     "list_projects",
+    "newest_tool_uses",
     "newest_work_entry",
     "observations_by_file",
     "promote_record",
@@ -63,6 +64,7 @@ const COVERED: [&str; 42] = [
     "search",
     "search_in_time",
     "search_index",
+    "searched_tool_uses",
     "surroundings",
     "timeline",
     "touch_credential",
@@ -291,6 +293,20 @@ async fn evidence_shows_nothing_of_the_other_tenant() {
             .read_tool_uses(&[ToolUseId(2)], &reader(who), &read)
             .await;
         assert_eq!(read.expect("read").len(), 0);
+    }
+    for who in [me.owner, other.twin.owner] {
+        for (reader, sees) in [(reader(who), 1), (reader_of(who, &[other.project.id]), 0)] {
+            let everything = Filter::default();
+            let newest = tx.newest_tool_uses(&everything, None, &reader, &read);
+            assert_eq!(newest.await.expect("found").listed.len(), sees);
+            let both = [ToolUseId(1), ToolUseId(2)];
+            let texts = tx.searched_tool_uses(&both, &reader).await.expect("read");
+            assert_eq!(texts.len(), sees);
+            let umbra = texts
+                .iter()
+                .map(|one| one.holds(&terms("umbra")).expect("looked"));
+            assert!(umbra.into_iter().all(|held| held == Held::Nothing));
+        }
     }
     let mine = tx
         .read_tool_uses(&[ToolUseId(1)], &reader(me.owner), &read)

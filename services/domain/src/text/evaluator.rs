@@ -7,7 +7,7 @@ use std::str::Chars;
 
 use rstest::rstest;
 
-use super::{Weight, terms, vector};
+use super::{Held, Weight, terms, vector};
 
 type Text<'a> = Peekable<Chars<'a>>;
 
@@ -99,6 +99,17 @@ fn found(texts: &[&str], query: &str) -> Vec<usize> {
         };
         (0..texts.len()).filter(|at| matches(texts[*at])).collect()
     };
+    for (at, text) in texts.iter().enumerate() {
+        // What is matched without Postgres is matched alike.
+        let held = terms.held_by([*text]);
+        let all = matching(&terms.all()).contains(&at);
+        let any = matching(&terms.any()).contains(&at);
+        assert_eq!(
+            (held == Held::All, held >= Held::Any),
+            (all, all || any),
+            "{query}: {text}"
+        );
+    }
     let strict = matching(&terms.all());
     if strict.is_empty() {
         matching(&terms.any())

@@ -23,7 +23,7 @@ mod evaluator;
 
 pub use asked::AskedTerm;
 pub use fields::{observation_texts, record_texts, summary_texts};
-pub use query::{SearchTerms, terms};
+pub use query::{Held, SearchTerms, terms};
 pub use rank::{Candidate, Ranked, Statistics, rank};
 pub use stored::StoredVector;
 pub use titles::{TitleWords, without_stop_words};

@@ -5,7 +5,7 @@ use super::asked::{AskedTerm, asked_terms};
 use super::chunk::{Chunk, Name, Segment};
 use super::scan::{Piece, pieces};
 use super::stop::is_stop;
-use super::vector::quote;
+use super::vector::{quote, terms_of};
 use super::word::{Word, says_little, term};
 use crate::limits;
 
@@ -117,6 +117,35 @@ impl SearchTerms {
     pub fn any(&self) -> String {
         let hints = self.units.iter().flat_map(|unit| &unit.hints);
         Form::any(hints.cloned().map(Form::Term).collect()).render()
+    }
+}
+
+/// How much of a query some texts hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Held {
+    /// No word.
+    Nothing,
+    /// Some word.
+    Any,
+    /// Every word.
+    All,
+}
+
+impl SearchTerms {
+    /// How much of the query texts hold together, by the same conditions as those put to Postgres.
+    #[must_use]
+    pub fn held_by<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Held {
+        let held = terms_of(texts);
+        let is_held = |term: &String| held.contains(term.as_str());
+        let mut must = self.units.iter().take(MUST_MATCH);
+        if !self.is_empty() && must.all(|unit| unit.must.holds(&is_held)) {
+            return Held::All;
+        }
+        let mut hints = self.units.iter().flat_map(|unit| &unit.hints);
+        match hints.any(is_held) {
+            true => Held::Any,
+            false => Held::Nothing,
+        }
     }
 }
 
@@ -268,6 +297,14 @@ impl Form {
 
     fn any(forms: Vec<Self>) -> Self {
         single(forms).unwrap_or_else(Self::Any)
+    }
+
+    fn holds(&self, is_held: &impl Fn(&String) -> bool) -> bool {
+        match self {
+            Self::Term(term) => is_held(term),
+            Self::All(forms) => forms.iter().all(|form| form.holds(is_held)),
+            Self::Any(forms) => forms.iter().any(|form| form.holds(is_held)),
+        }
     }
 
     fn is_empty(&self) -> bool {

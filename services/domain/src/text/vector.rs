@@ -1,6 +1,6 @@
 //! A record's terms with their positions, as text that Postgres casts to `tsvector`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use super::Weight;
@@ -38,6 +38,15 @@ pub fn vector(texts: &[(Weight, &str)]) -> Vector {
         builder.text(*weight, text);
     }
     builder.finish()
+}
+
+/// The terms of some texts, without their places.
+pub(super) fn terms_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> HashSet<String> {
+    let mut builder = Builder::default();
+    for text in texts {
+        builder.text(Weight::B, text);
+    }
+    builder.by_term.into_keys().collect()
 }
 
 /// A term and where it stands.

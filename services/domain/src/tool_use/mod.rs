@@ -6,11 +6,13 @@
 mod altered;
 mod name;
 mod render;
+mod searched;
 mod tree;
 
 pub use altered::Alteration;
 pub use name::ToolUseName;
 pub use render::{ToolUses, render_tool_use_part, render_tool_uses};
+pub use searched::searched_text;
 
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
@@ -81,6 +83,23 @@ pub struct ToolUseDraft {
     pub failed: Option<bool>,
     /// Files the call touched.
     pub files: Vec<String>,
+}
+
+/// A tool use in a list: nothing of what went in or came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedToolUse {
+    /// Its id.
+    pub id: ToolUseId,
+    /// The tool's name as the host gives it.
+    pub tool: String,
+    /// The host's id of its session.
+    pub session: String,
+    /// The project's key.
+    pub project: String,
+    /// Its author's handle, or `key:<key id>`.
+    pub author: String,
+    /// When it happened.
+    pub at: DateTime<Utc>,
 }
 
 /// A tool use as it is read back.

@@ -289,7 +289,7 @@ fn value_end(json: &str, from: usize) -> usize {
 }
 
 /// The text of a string literal, perhaps of one that is cut off.
-fn decoded(literal: &str) -> String {
+pub(super) fn decoded(literal: &str) -> String {
     let literal = mend_escapes(literal);
     if let Ok(text) = serde_json::from_str(&literal) {
         return text;

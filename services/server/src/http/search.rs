@@ -30,6 +30,9 @@ pub async fn mem_search(
 }
 
 /// What matches words and filters, page by page. `format` asks for a text instead of items.
+///
+/// `kind=tool_use` looks through what the newest 2,000 tool uses hold, and needs the scope
+/// `evidence:read`; what is found is named, not shown, and that it was asked is in the audit log.
 #[utoipa::path(get, path = "/v1/search", tag = "search", params(SearchQuery), responses(
     (status = 200, content((SearchAnswer = "application/json"), (String = "text/plain"))),
     (status = "4XX", body = Problem, content_type = "application/problem+json"),
@@ -56,6 +59,10 @@ pub async fn find_posted(
 }
 
 async fn found(app: &App, caller: &Caller, ask: &FindAsk) -> Result<Response, Failure> {
+    if ask.tool_uses {
+        let answer = search::find_tool_uses(app, caller, ask).await?;
+        return Ok(Json(answer).into_response());
+    }
     if ask.form.is_none() {
         let answer = search::find(app, caller, ask).await?;
         return Ok(Json(answer).into_response());

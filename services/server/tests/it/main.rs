@@ -30,6 +30,7 @@ mod redis_away;
 mod remembering;
 mod replicas;
 mod search;
+mod search_evidence;
 mod search_pages;
 mod search_rest;
 mod search_rights;

@@ -1,8 +1,10 @@
-//! Tool uses read back: found by any of their names, and read only together with a line of the
-//! audit log (contract 8, 20.1). How they are stored stands in `events/tool_uses.rs`.
+//! Tool uses read back: found by any of their names, read only together with a line of the audit
+//! log (contract 8, 20.1), and searched without showing what they hold. How they are stored stands
+//! in `events/tool_uses.rs`.
 
 mod delete;
 mod row;
+mod search;
 
 use std::collections::HashMap;
 
@@ -14,6 +16,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 pub use row::PackedToolUse;
+pub use search::{NewestToolUses, SearchedToolUse};
 
 use crate::records::row::project_keys;
 use crate::{StoreError, TenantTx};
@@ -28,6 +31,8 @@ macro_rules! readable {
              from tenants w where w.tenant_id = $1)))"
     };
 }
+
+use readable;
 
 /// A tool use that some names were found to mean.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -58,10 +58,8 @@ impl PackedToolUse {
         let id = self.id();
         let odd = |column| StoreError::inconsistent("tool_uses", column, id);
         let side = |column, packed: &[u8], bytes, sha256: Vec<u8>| {
-            let text = zstd::bulk::decompress(packed, limits::TEXT_BYTES);
-            let text = text.ok().and_then(|text| String::from_utf8(text).ok());
             Ok::<_, StoreError>(Evidence {
-                text: text.ok_or_else(|| odd(column))?,
+                text: unpacked(packed).ok_or_else(|| odd(column))?,
                 bytes,
                 sha256: sha256.try_into().map_err(|_| odd(column))?,
             })
@@ -108,4 +106,10 @@ impl PackedToolUse {
             },
         })
     }
+}
+
+/// The exact text of a side; `None` if it is no text of ours.
+pub(super) fn unpacked(packed: &[u8]) -> Option<String> {
+    let text = zstd::bulk::decompress(packed, limits::TEXT_BYTES).ok()?;
+    String::from_utf8(text).ok()
 }

@@ -3,6 +3,7 @@
 use cairn_domain::limits;
 use cairn_domain::listing::Listed;
 use cairn_domain::search::pages::Total;
+use cairn_domain::tool_use::ListedToolUse;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -21,7 +22,8 @@ pub struct SearchAnswer {
     pub next_cursor: Option<String>,
     /// How many results there were at the first page.
     pub total: SearchTotal,
-    /// Whether the newest records alone were looked at, because all would have taken too long.
+    /// Whether the newest records alone were looked at, because all would have taken too long; of
+    /// tool uses, whether there are more than are looked through.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
 }
@@ -48,11 +50,11 @@ impl From<Total> for SearchTotal {
 /// One result. `GET /v1/observations/{id}` and its kin give it whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SearchItem {
-    /// `41`, `S7` or `P3`.
+    /// `41`, `S7`, `P3` or `T118`.
     pub id: String,
-    /// `observation`, `summary` or `prompt`.
+    /// `observation`, `summary`, `prompt` or `tool_use`.
     pub kind: String,
-    /// One line.
+    /// One line; of a tool use the tool's name.
     pub title: String,
     /// An observation's second line.
     pub subtitle: String,
@@ -74,6 +76,29 @@ pub struct SearchItem {
     pub read_tokens: Option<u32>,
     /// Files that an observation changed, then those that it read, at most 12.
     pub files: Vec<String>,
+    /// The host's id of the session that made a tool use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+impl From<ListedToolUse> for SearchItem {
+    fn from(listed: ListedToolUse) -> Self {
+        Self {
+            id: listed.id.to_string(),
+            kind: "tool_use".to_owned(),
+            title: listed.tool,
+            subtitle: String::new(),
+            observation_type: None,
+            concepts: Vec::new(),
+            project: listed.project,
+            author: listed.author,
+            at: listed.at,
+            score: None,
+            read_tokens: None,
+            files: Vec::new(),
+            session: Some(listed.session),
+        }
+    }
 }
 
 impl SearchItem {
@@ -95,6 +120,7 @@ impl SearchItem {
             score,
             read_tokens: row.kind.map(|_| listed.read_tokens),
             files: listed.files,
+            session: None,
         }
     }
 }

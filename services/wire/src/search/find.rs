@@ -14,6 +14,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::query::Pairs;
 
+/// The kind of what is searched, but no record.
+const TOOL_USE: &str = "tool_use";
+
 /// The question of `GET /v1/search`, as it is documented. It is read by [`FindAsk::read`].
 #[derive(Debug, IntoParams, ToSchema)]
 #[into_params(parameter_in = Query)]
@@ -24,7 +27,7 @@ pub struct SearchQuery {
     /// Id, key or name of a project, `*` for all; repeated for several. The current project if
     /// absent.
     project: Option<String>,
-    /// `observation`, `summary` or `prompt`; several between commas.
+    /// `observation`, `summary` or `prompt`; several between commas. Or `tool_use` alone.
     kind: Option<String>,
     /// Observations of one of these types, between commas. Also `observations`, `sessions` and
     /// `prompts`, for kinds.
@@ -75,6 +78,8 @@ pub struct FindAsk {
     pub query: Option<String>,
     /// What else must hold.
     pub filter: Filter,
+    /// Whether tool uses are searched, and no records.
+    pub tool_uses: bool,
     /// The order.
     pub order: Order,
     /// Items of a page.
@@ -189,8 +194,10 @@ impl FindAsk {
             let allowed = format!("at most {} projects", limits::ASKED_PROJECTS);
             return Err(Rejection::invalid_field("/projects", allowed));
         }
-        let filter = filter(pairs)?;
-        if query.is_none() && filter.is_empty() && projects.is_empty() {
+        let tool_uses = are_tool_uses(pairs, form)?;
+        let filter = filter(pairs, tool_uses)?;
+        let is_filtered = tool_uses || !filter.is_empty() || !projects.is_empty();
+        if query.is_none() && !is_filtered {
             return Err(Rejection::QueryOrFilterRequired);
         }
         let cursor = owned("cursor");
@@ -206,6 +213,7 @@ impl FindAsk {
             projects,
             query,
             filter,
+            tool_uses,
             limit: pairs.number("limit", 1, most)?.unwrap_or(limit),
             offset,
             cursor,
@@ -267,13 +275,29 @@ fn words(text: &str) -> Result<String, Rejection> {
     Ok(text.to_owned())
 }
 
-fn filter(pairs: &Pairs) -> Result<Filter, Rejection> {
+/// Whether the kind that is asked for is the one that is no record.
+fn are_tool_uses(pairs: &Pairs, form: Option<Form>) -> Result<bool, Rejection> {
+    let kinds: Vec<&str> = pairs.list("kind").collect();
+    match kinds.as_slice() {
+        [TOOL_USE] if form.is_none() => Ok(true),
+        [TOOL_USE] => Err(Rejection::invalid_field("/format", "json for tool uses")),
+        kinds if kinds.contains(&TOOL_USE) => {
+            Err(Rejection::invalid_field("/kind", "tool_use alone"))
+        }
+        _ => Ok(false),
+    }
+}
+
+fn filter(pairs: &Pairs, tool_uses: bool) -> Result<Filter, Rejection> {
     let all = [
         RecordKind::Observation,
         RecordKind::Summary,
         RecordKind::Prompt,
     ];
-    let mut kinds = pairs.named("kind", all, RecordKind::word)?;
+    let mut kinds = match tool_uses {
+        true => Vec::new(),
+        false => pairs.named("kind", all, RecordKind::word)?,
+    };
     let mut types = pairs.named("obs_type", ObservationType::ALL, ObservationType::name)?;
     for text in pairs.list("type") {
         match (kind_of_others(text), ObservationType::from_name(text)) {

@@ -74,6 +74,14 @@ fn each_door_and_the_names_of_others_say_the_same() {
 }
 
 #[test]
+fn tool_uses_are_asked_for_alone() {
+    let ask = read(&[("kind", "tool_use")]);
+    assert!(ask.tool_uses && ask.filter.is_empty());
+    let text = [("kind", "tool_use"), ("format", "list")];
+    FindAsk::read(&pairs(&text)).expect_err("no text");
+}
+
+#[test]
 fn one_of_a_list_may_hold_a_comma() {
     let by_comma = read(&[("files", "a.ts, b.ts")]);
     assert_eq!(by_comma.filter.files, ["a.ts", "b.ts"]);
@@ -115,6 +123,7 @@ fn a_parameter_of_no_meaning_is_named() {
         ("query", long.as_str()),
         ("query", &wide),
         ("kind", "poem"),
+        ("kind", "tool_use,prompt"),
         ("type", "poem"),
         ("obs_type", "sessions"),
         ("concepts", "poem"),

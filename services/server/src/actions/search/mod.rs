@@ -3,10 +3,12 @@
 //! and pages stands in `find.rs`.
 
 mod auto;
+mod evidence;
 mod find;
 pub(super) mod index;
 mod sequence;
 
+pub use evidence::find_tool_uses;
 pub use find::{find, render};
 
 use cairn_domain::Rejection;
