@@ -275,7 +275,8 @@ begin
             projects, viewer, team_prompts, kinds, types, concepts, author, sessions, since,
             until, upto, touching, seen, false, null, null, null, 0, depth, false) m) w
         order by case when w.matches > keep
-          then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, stage, 1) else 0 end desc
+          then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, stage, 1) else 0 end desc,
+          w.at desc, w.kind desc, w.number desc
         limit keep) b
       offset 0) c;
     found_kinds := found_kinds || found.kinds;

@@ -37,9 +37,9 @@ pub const EXPLICIT: &str = "select coalesce(array_to_string(array_agg(c.number),
             and (r.author_id = $2::int or (not r.private and (r.kind <> 2 or false)))
           order by r.at desc, r.kind desc, r.number desc limit $4::int) m) w
       order by case when w.matches > 300
-        then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, $1::text::tsquery, 1) else 0 end desc
-      limit 300) b
-    order by b.at desc, b.kind desc, b.number desc) c";
+        then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, $1::text::tsquery, 1) else 0 end desc,
+        w.at desc, w.kind desc, w.number desc
+      limit 300) b) c";
 
 /// Every match ranked, on the table that is not split: what a search without a cap does. `$1` is
 /// the tenant, `$2` a tsquery.
