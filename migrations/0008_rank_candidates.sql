@@ -346,8 +346,9 @@ create function system_find_stale(most int) returns table (tenant_id int, tenant
 language sql stable security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
-  select t.tenant_id, t.uid from tenants t
-  where exists (select from records r where r.tenant_id = t.tenant_id and r.analyser < 1)
+  select t.tenant_id, t.uid
+  from (select distinct r.tenant_id from records r where r.analyser < 1) s
+  join tenants t on t.tenant_id = s.tenant_id
   order by random() limit most
 $$;
 

@@ -130,7 +130,7 @@ impl Continuations {
         }
     }
 
-    /// The ring, which also signs the cursors of lists.
+    /// The ring, which also seals the cursors of lists.
     #[must_use]
     pub const fn ring(&self) -> &KeyRing {
         &self.ring

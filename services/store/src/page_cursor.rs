@@ -46,7 +46,7 @@ impl KeyRing {
     /// # Panics
     /// If `place` does not serialise; it is made of numbers and texts.
     #[must_use]
-    pub fn sign_page(&self, scope: &PageScope, place: &impl Serialize) -> String {
+    pub fn seal_page(&self, scope: &PageScope, place: &impl Serialize) -> String {
         let place = serde_json::to_vec(place).expect("numbers and texts serialise");
         let sealed = self.writer().seal(&scope.0, LABEL, &place, new_nonce());
         BASE64_URL_SAFE_NO_PAD.encode(sealed)
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_cursor_reads_back_with_any_key_of_the_ring() {
         let here = scope("observations", 1, 2, "newest");
-        let cursor = ring(&[ONE]).sign_page(&here, &(7_i64, "x"));
+        let cursor = ring(&[ONE]).seal_page(&here, &(7_i64, "x"));
         let place = Some((7_i64, "x".to_owned()));
         for keys in [&[ONE][..], &[TWO, ONE]] {
             assert_eq!(ring(keys).read_page(&here, &cursor), place);
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_cursor_is_good_for_its_own_list_alone() {
         let ring = ring(&[ONE]);
-        let cursor = ring.sign_page(&scope("observations", 1, 2, "newest"), &7);
+        let cursor = ring.seal_page(&scope("observations", 1, 2, "newest"), &7);
         for (elsewhere, what) in [
             (scope("sessions", 1, 2, "newest"), "list"),
             (scope("observations", 3, 2, "newest"), "tenant"),
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn no_cursor_can_be_made_up() {
         let (ring, here) = (ring(&[ONE]), scope("observations", 1, 2, "newest"));
-        let cursor = ring.sign_page(&here, &7);
+        let cursor = ring.seal_page(&here, &7);
         for at in 0..cursor.len() {
             let mut forged = cursor.clone().into_bytes();
             forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
@@ -138,8 +138,8 @@ mod tests {
         ] {
             assert_eq!(ring.read_page::<i64>(&here, other), None);
         }
-        // Signed, but of another list's form.
-        let text = ring.sign_page(&here, &"seven");
+        // Sealed, but of another list's form.
+        let text = ring.seal_page(&here, &"seven");
         assert_eq!(ring.read_page::<i64>(&here, &text), None);
     }
 }

@@ -162,23 +162,4 @@ impl TenantTx {
         .await?;
         rows.into_iter().map(RowColumns::read).collect()
     }
-
-    /// The best `limit` rows that hold any of a query's rarest words.
-    ///
-    /// # Errors
-    /// As [`Self::search`].
-    pub async fn search_index(
-        &mut self,
-        terms: &SearchTerms,
-        reader: &Reader,
-        limit: u32,
-    ) -> Result<Vec<Row>, StoreError> {
-        let everything = Filter::default();
-        let found = self
-            .search(&Question::new(terms, &everything), reader)
-            .await?;
-        let best = found.ranked.iter().take(limit as usize);
-        let ids: Vec<RecordId> = best.map(|(id, _)| *id).collect();
-        self.get_rows(&ids, reader).await
-    }
 }

@@ -6,7 +6,9 @@ use cairn_domain::record::Row;
 use cairn_domain::timeline::TimelineRow;
 use sqlx::FromRow;
 
-use crate::records::row::{RowColumns, project_keys, readable, row_columns, row_joins};
+use crate::records::row::{
+    RowColumns, project_keys, readable, records_by_id, row_columns, row_joins,
+};
 use crate::records::split;
 use crate::{StoreError, TenantTx};
 
@@ -62,15 +64,11 @@ impl TenantTx {
         reader: &Reader,
     ) -> Result<Vec<Vec<TimelineRow>>, StoreError> {
         let (kinds, numbers) = split(anchors);
-        // One row each, by its key: left to choose, the planner might read a whole tenant's.
         let rows: Vec<Neighbour> = sqlx::query_as(concat!(
             "select u.nth as anchor, ",
             row_columns!("n"),
-            ", n.read_tokens
-             from unnest($4::smallint[], $5::bigint[]) with ordinality u (kind, number, nth)
-             join lateral (select * from records r where r.tenant_id = $1 and r.kind = u.kind
-               and r.number = u.number limit 1) r on ",
-            readable!("r"),
+            ", n.read_tokens from",
+            records_by_id!(),
             " cross join lateral (
                (select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id,
                   b.read_tokens
@@ -91,6 +89,8 @@ impl TenantTx {
             readable!("b"),
             "   order by b.at, b.kind, b.number limit $7)) n ",
             row_joins!("n"),
+            " where ",
+            readable!("r"),
             " order by u.nth, n.at, n.kind, n.number",
         ))
         .bind(self.tenant.key())

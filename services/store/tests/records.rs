@@ -95,7 +95,7 @@ async fn seen(db: &TestDb, twin: &Twin, owner: bool) -> Vec<String> {
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let read = tx.get_records(&all, &reader).await.expect("read");
     let read: Vec<String> = read.iter().map(|r| r.row.id.to_string()).collect();
-    let found = tx.search_index(&terms("zebra"), &reader, 20).await;
+    let found = search_index(&mut tx, &terms("zebra"), &reader, 20).await;
     let mut found: Vec<String> = found
         .expect("search")
         .iter()
@@ -138,7 +138,7 @@ async fn nothing_outside_the_readers_projects_is_seen() {
             .map(|r| r.row.id.to_string())
             .collect();
         assert_eq!(read, sees);
-        let found = tx.search_index(&terms("alpha"), &reader, 20).await;
+        let found = search_index(&mut tx, &terms("alpha"), &reader, 20).await;
         assert_eq!(found.expect("search").len(), sees.len());
         let around = tx.timeline(&ids(&["2"]), 3, 3, &reader).await;
         assert_eq!(
@@ -212,7 +212,7 @@ async fn promoting_is_for_the_author_and_for_good() {
     assert_eq!(states().await, (before.0 + 2, before.1 + 2));
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let (query, member) = (terms("zebra"), reader(twin.member));
-    let found = tx.search_index(&query, &member, 20).await;
+    let found = search_index(&mut tx, &query, &member, 20).await;
     let found = found.expect("search").into_iter();
     let mut found: Vec<String> = found.map(|row| row.id.to_string()).collect();
     found.sort();
@@ -374,14 +374,18 @@ async fn c022_c023_a_deleted_record_is_in_no_search_and_its_words_may_come_again
         .expect("deleted");
     let query = terms("pgvector");
     assert_eq!(
-        tx.search_index(&query, &reader, 20).await.expect("search"),
+        search_index(&mut tx, &query, &reader, 20)
+            .await
+            .expect("search"),
         []
     );
     tx.commit().await.expect("commit");
     let again = record(&db.store, &twin, twin.owner, &[observation("use pgvector")]).await;
     assert_eq!(stored_ids(&again), [Some("2")]);
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    let found = tx.search_index(&query, &reader, 20).await.expect("search");
+    let found = search_index(&mut tx, &query, &reader, 20)
+        .await
+        .expect("search");
     assert_eq!(found[0].id.to_string(), "2");
 }
 

@@ -151,7 +151,7 @@ async fn c038_each_project_finds_its_own_records_whatever_its_name() {
         let projects = tx.find_projects(name).await.expect("find");
         assert_eq!(projects.len(), 1, "{name}");
         let reader = reader_of(twin.owner, &projects[0].members);
-        let rows = tx.search_index(&terms("alpha"), &reader, 20).await;
+        let rows = search_index(&mut tx, &terms("alpha"), &reader, 20).await;
         let rows = rows.expect("search");
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].project.name, name);
@@ -214,10 +214,9 @@ async fn store(db: &TestDb, twin: &Twin, titles: &[&str]) {
 }
 
 /// Titles of what a query finds, best first.
-async fn find(db: &TestDb, twin: &Twin, query: &str, limit: u32) -> Vec<String> {
+async fn find(db: &TestDb, twin: &Twin, query: &str, limit: usize) -> Vec<String> {
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    let rows = tx
-        .search_index(&terms(query), &reader(twin.owner), limit)
+    let rows = search_index(&mut tx, &terms(query), &reader(twin.owner), limit)
         .await
         .unwrap_or_else(|error| panic!("{query}: {error:?}"));
     rows.into_iter().map(|row| row.title).collect()

@@ -343,7 +343,7 @@ async fn the_pending_lists_of_the_words_index_are_emptied_on_request() {
     assert_eq!(others, 0, "no list is left out");
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let query = terms("waiting");
-    let found = tx.search_index(&query, &reader(twin.owner), 20).await;
+    let found = search_index(&mut tx, &query, &reader(twin.owner), 20).await;
     assert_eq!(found.expect("search").len(), 1);
 }
 

@@ -9,6 +9,7 @@ use cairn_domain::event::{SessionKey, Visibility};
 use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::project::Project;
 use cairn_domain::scope::{Role, Scope, Scopes};
+use cairn_domain::search::View;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -44,6 +45,14 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// What the caller may see of a record.
+    #[must_use]
+    pub fn view(&self) -> View {
+        View {
+            evidence: self.scopes.contains(Scope::EvidenceRead),
+        }
+    }
+
     /// Demands a scope.
     ///
     /// # Errors

@@ -6,18 +6,22 @@
 )]
 
 use cairn_domain::event::{EventBody, EventDraft, Origin, SessionKey, Visibility};
+use cairn_domain::filter::Filter;
 use cairn_domain::hlc::Hlc;
 use cairn_domain::ids::{PrincipalId, ProjectId, RecordId};
 use cairn_domain::observation::{ObservationDraft, ObservationType};
 use cairn_domain::project::{ProjectKey, ProjectSet, Reader};
+use cairn_domain::record::Row;
 use cairn_domain::scope::Scope;
 use cairn_domain::summary::SummaryDraft;
+use cairn_domain::text::SearchTerms;
 use cairn_domain::tool_use::{Evidence, ToolUseDraft};
 use cairn_domain::work_state::WorkEntryDraft;
 use cairn_store::credentials::{KeyOwner, NewCredential};
 use cairn_store::events::{EventBatch, EventOutcome, PreparedEvent, Recorded};
+use cairn_store::search::Question;
 use cairn_store::test_util::{TestDb, Twin, moment};
-use cairn_store::{Store, StoreError};
+use cairn_store::{Store, StoreError, TenantTx};
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
@@ -302,4 +306,20 @@ pub fn credential(key_id: &str, owner: PrincipalId) -> NewCredential<'_> {
         expires_at: minute(100_000),
         now: moment(),
     }
+}
+
+/// The best `limit` rows that hold any of a query's rarest words.
+pub async fn search_index(
+    tx: &mut TenantTx,
+    terms: &SearchTerms,
+    reader: &Reader,
+    limit: usize,
+) -> Result<Vec<Row>, StoreError> {
+    let everything = Filter::default();
+    let found = tx
+        .search(&Question::new(terms, &everything), reader)
+        .await?;
+    let best = found.ranked.iter().take(limit);
+    let ids: Vec<RecordId> = best.map(|(id, _)| *id).collect();
+    tx.get_rows(&ids, reader).await
 }

@@ -48,7 +48,7 @@ pub async fn list(app: &App, caller: &Caller, ask: &ListAsk) -> Result<ListAnswe
     let more = found.len() > wanted;
     found.truncate(wanted);
     let next = found.last().filter(|_| more);
-    let next = next.map(|last| ring.sign_page(&scope, last));
+    let next = next.map(|last| ring.seal_page(&scope, last));
     let ids: Vec<RecordId> = found.iter().map(|place| place.id).collect();
     let found = tx.get_listed(&ids, &place.reader).await?;
     tx.commit().await?;

@@ -4,7 +4,7 @@ use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::record::Record;
 use cairn_domain::scope::Scope;
 use cairn_domain::search::input::{ids, number, object};
-use cairn_domain::search::{Records, View, render_part, render_records};
+use cairn_domain::search::{Records, render_part, render_records};
 use cairn_domain::{Rejection, limits};
 use serde_json::Value;
 
@@ -49,8 +49,7 @@ pub async fn render(app: &App, caller: &Caller, arguments: Value) -> Result<Stri
     caller.require(Scope::MemoryRead)?;
     let asked = Asked::read(arguments)?;
     let records = read(app, caller, &asked.ids, asked.project.as_deref()).await?;
-    let evidence = caller.scopes.contains(Scope::EvidenceRead);
-    let view = View { evidence };
+    let view = caller.view();
     if let (Some(part), Some(record)) = (asked.part, records.first()) {
         return render_part(record, view, part)
             .ok_or_else(|| Rejection::invalid_input("part", "a part that the record has").into());

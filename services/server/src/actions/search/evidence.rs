@@ -111,7 +111,7 @@ pub async fn find_tool_uses(
     let top = top.or(newest.top).filter(|_| more);
     let next = top.zip(page.last());
     let next =
-        next.map(|(top, last)| ring.sign_page(&scope, &Place(top.0, last.id.0, matched, total)));
+        next.map(|(top, last)| ring.seal_page(&scope, &Place(top.0, last.id.0, matched, total)));
     Ok(SearchAnswer {
         items: page.into_iter().map(SearchItem::from).collect(),
         matched: matched.name().to_owned(),

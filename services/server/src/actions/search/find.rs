@@ -8,8 +8,8 @@ use cairn_domain::project::Reader;
 use cairn_domain::record::Record;
 use cairn_domain::scope::Scope;
 use cairn_domain::search::pages::{Matched, Progress, Total};
+use cairn_domain::search::render_detail;
 use cairn_domain::search::results::{Form, Results, render_results};
-use cairn_domain::search::{View, render_detail};
 use cairn_domain::text::terms;
 use cairn_store::StoreError;
 use cairn_store::cursor_keys::KeyRing;
@@ -94,7 +94,7 @@ impl Page {
         for (hit, placed) in self.listed.iter().zip(&self.placed).take(shown) {
             progress.pass(ListPlace::from(&hit.row), placed.score.is_some());
         }
-        Some(ring.sign_page(&self.scope, &progress))
+        Some(ring.seal_page(&self.scope, &progress))
     }
 }
 
@@ -154,7 +154,7 @@ async fn page(app: &App, caller: &Caller, ask: &FindAsk) -> Result<Page, Failure
 
 /// The texts of the first records of a page, until there are more than an answer has room for.
 async fn details(app: &App, caller: &Caller, page: &Page) -> Result<Vec<Option<String>>, Failure> {
-    let evidence = caller.scopes.contains(Scope::EvidenceRead);
+    let view = caller.view();
     let mut tx = app.store.tenant(caller.tenant, "search.details").await?;
     let (mut texts, mut bytes) = (Vec::new(), 0);
     for hits in page.listed.chunks(TEXTS_AT_ONCE) {
@@ -162,7 +162,7 @@ async fn details(app: &App, caller: &Caller, page: &Page) -> Result<Vec<Option<S
         let records = tx.get_records(&ids, &page.reader).await?;
         for id in ids {
             let record = records.iter().find(|record: &&Record| record.row.id == id);
-            let text = record.map(|record| render_detail(record, View { evidence }));
+            let text = record.map(|record| render_detail(record, view));
             bytes += text.as_ref().map_or(0, String::len);
             texts.push(text);
         }

@@ -20,7 +20,7 @@ use cairn_domain::scope::Scope;
 use cairn_domain::search::input::Input;
 use cairn_domain::search::scope::{ScopeProjects, scope};
 use cairn_domain::search::{
-    Call, Continue, Cursor, Options, Plan, Reason, Shown, Step, Stored, View, join_timelines,
+    Call, Continue, Cursor, Options, Plan, Reason, Shown, Step, Stored, join_timelines,
     render_complete, render_listing, render_selection, title,
 };
 use cairn_store::TenantTx;
@@ -116,23 +116,21 @@ async fn follow(app: &App, caller: &Caller, call: &Continue) -> Result<MemSearch
         Loaded::Unknown => return Err(Rejection::InvalidContinuation.into()),
     };
     let call = &named_alike(app, caller, call, here.as_ref(), &stored).await?;
-    let plan = stored.advance(call, &scope, now)?;
-    if plan == Plan::Stop {
-        return Ok(complete(stored.step, Reason::CallerStopped));
-    }
-    let mut tx = app.store.tenant(caller.tenant, "search.follow").await?;
-    let reader = reader_again(&mut tx, caller, here, &stored.options).await?;
-    match plan {
+    match stored.advance(call, &scope, now)? {
         Plan::Stop => Ok(complete(stored.step, Reason::CallerStopped)),
         Plan::Timeline {
             anchors,
             before,
             after,
         } => {
+            let (tx, reader) = read_again(app, caller, here, &stored.options).await?;
             let rows = timeline(tx, &reader, &anchors, (before, after)).await?;
             list(app, &rows, stored.follow()).await
         }
-        Plan::Details { records } => details(tx, caller, &reader, &records).await,
+        Plan::Details { records } => {
+            let (tx, reader) = read_again(app, caller, here, &stored.options).await?;
+            details(tx, caller, &reader, &records).await
+        }
     }
 }
 
@@ -198,8 +196,7 @@ async fn details(
 }
 
 fn selected(caller: &Caller, records: &[Record]) -> Result<MemSearchAnswer, Failure> {
-    let evidence = caller.scopes.contains(Scope::EvidenceRead);
-    let selection = render_selection(records, View { evidence })?;
+    let selection = render_selection(records, caller.view())?;
     let detail = |(record, text): (&Record, String)| SearchDetail {
         row: row(&record.row),
         text,
@@ -281,23 +278,27 @@ fn scope_of(caller: &Caller, here: Option<&Place>) -> String {
     scope(caller.tenant.uuid(), caller.principal.uuid, &projects)
 }
 
-/// The rights of a continued call, read anew. A project that is gone leaves nothing to read.
-async fn reader_again(
-    tx: &mut TenantTx,
+/// The rights of a continued call, read anew, and the transaction they hold in. A project that is
+/// gone leaves nothing to read.
+async fn read_again(
+    app: &App,
     caller: &Caller,
     here: Option<Place>,
     options: &Options,
-) -> Result<Reader, Failure> {
+) -> Result<(TenantTx, Reader), Failure> {
+    let mut tx = app.store.tenant(caller.tenant, "search.follow").await?;
     let Some(argument) = &options.project else {
-        return Ok(here.ok_or(Rejection::ProjectRequired)?.reader);
+        return Ok((tx, here.ok_or(Rejection::ProjectRequired)?.reader));
     };
     let named = options.named.map(|named| named.to_string());
-    match place(tx, caller, Some(named.as_deref().unwrap_or(argument))).await {
-        Ok(place) => Ok(place.reader),
-        Err(Failure::Rejected(Rejection::NotFound)) => Ok(Reader {
+    let named = named.as_deref().unwrap_or(argument);
+    let reader = match place(&mut tx, caller, Some(named)).await {
+        Ok(place) => place.reader,
+        Err(Failure::Rejected(Rejection::NotFound)) => Reader {
             principal: caller.principal,
             projects: ProjectSet::Only(Vec::new()),
-        }),
-        Err(failure) => Err(failure),
-    }
+        },
+        Err(failure) => return Err(failure),
+    };
+    Ok((tx, reader))
 }

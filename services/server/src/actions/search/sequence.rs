@@ -3,6 +3,7 @@
 
 use cairn_domain::ids::RecordId;
 use cairn_domain::limits;
+use cairn_domain::listing::ListPlace;
 use cairn_domain::project::Reader;
 use cairn_domain::search::pages::{Matched, Order, Progress, Total};
 use cairn_domain::text::SearchTerms;
@@ -36,6 +37,15 @@ pub(super) struct Placed {
     pub id: RecordId,
     /// `None` for one that stands at its place in time.
     pub score: Option<f64>,
+}
+
+impl From<ListPlace> for Placed {
+    fn from(place: ListPlace) -> Self {
+        Self {
+            id: place.id,
+            score: None,
+        }
+    }
 }
 
 impl Sequence<'_> {
@@ -99,11 +109,7 @@ impl Sequence<'_> {
             let (matched, _) = found_before(&before);
             let question = self.question(matched, &before, true);
             let others = tx.search_in_time(&question, &walk, self.reader).await?;
-            let others = others.into_iter().map(|place| Placed {
-                id: place.id,
-                score: None,
-            });
-            placed.extend(others);
+            placed.extend(others.into_iter().map(Placed::from));
         }
         Ok(part(placed, wanted, before))
     }
@@ -171,11 +177,8 @@ impl Sequence<'_> {
             let question = self.question(matched, &before, false);
             first = tx.search_in_time(&question, &walk, self.reader).await?;
         }
-        let placed = first.into_iter().map(|place| Placed {
-            id: place.id,
-            score: None,
-        });
-        Ok(part(placed.collect(), wanted, before))
+        let placed = first.into_iter().map(Placed::from).collect();
+        Ok(part(placed, wanted, before))
     }
 
     fn wanted(&self) -> usize {
