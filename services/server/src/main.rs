@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use cairn_domain::scope::{Role, Scope};
 use cairn_server::app::{App, Clock};
 use cairn_server::config::{Config, Secret, Stores};
 use cairn_server::{admin, embedded, http, lifecycle, telemetry};
@@ -42,81 +41,7 @@ enum Command {
     Openapi,
     /// Tenants, members and keys.
     #[command(subcommand)]
-    Admin(Admin),
-}
-
-#[derive(Clone, Subcommand)]
-enum Admin {
-    /// Tenants.
-    #[command(subcommand)]
-    Tenant(TenantCommand),
-    /// Members.
-    #[command(subcommand)]
-    Member(MemberCommand),
-    /// Keys.
-    #[command(subcommand)]
-    Key(KeyCommand),
-}
-
-#[derive(Clone, Subcommand)]
-enum TenantCommand {
-    /// Make a tenant and its owner; prints the owner's first key, once.
-    Create {
-        /// The tenant's name.
-        name: String,
-        /// The owner's handle.
-        #[arg(long)]
-        owner: String,
-    },
-}
-
-#[derive(Clone, Subcommand)]
-enum MemberCommand {
-    /// Add a member; prints its first key, once.
-    Add {
-        /// The tenant's name.
-        tenant: String,
-        /// The member's handle.
-        handle: String,
-        /// owner, admin, member or reader.
-        #[arg(long, default_value = "member", value_parser = parse_role)]
-        role: Role,
-    },
-}
-
-#[derive(Clone, Subcommand)]
-enum KeyCommand {
-    /// Make a key; prints it, once.
-    Create {
-        /// The tenant's name.
-        tenant: String,
-        /// The member's handle; a service key if left out.
-        #[arg(long)]
-        member: Option<String>,
-        /// What the key is for.
-        #[arg(long, default_value = "key")]
-        name: String,
-        /// Only these scopes; may be given several times.
-        #[arg(long = "scope", value_parser = str::parse::<Scope>)]
-        scopes: Vec<Scope>,
-        /// Only this project: id, key or name.
-        #[arg(long)]
-        project: Option<String>,
-        /// Days until it ends: 1 to 365.
-        #[arg(long)]
-        days: Option<u32>,
-    },
-    /// End a key.
-    Revoke {
-        /// The tenant's name.
-        tenant: String,
-        /// The part of the key between the underscores.
-        key_id: String,
-    },
-}
-
-fn parse_role(name: &str) -> Result<Role, String> {
-    Role::from_name(name).ok_or_else(|| "one of owner, admin, member, reader".to_owned())
+    Admin(admin::Command),
 }
 
 #[tokio::main]
@@ -316,7 +241,7 @@ async fn migrate() -> anyhow::Result<()> {
     }
 }
 
-async fn administer(config: &Config, command: Admin) -> anyhow::Result<()> {
+async fn administer(config: &Config, command: admin::Command) -> anyhow::Result<()> {
     if let Stores::Embedded { data, .. } = &config.stores {
         let data = data_folder(data.as_ref())?;
         if !data.join("postgres").exists() {
@@ -341,39 +266,8 @@ async fn administer(config: &Config, command: Admin) -> anyhow::Result<()> {
     done
 }
 
-async fn run_admin(store: &Store, clock: &Clock, command: Admin) -> anyhow::Result<()> {
-    let key = match command {
-        Admin::Tenant(TenantCommand::Create { name, owner }) => {
-            admin::create_tenant(store, clock, &name, &owner).await?
-        }
-        Admin::Member(MemberCommand::Add {
-            tenant,
-            handle,
-            role,
-        }) => admin::add_member(store, clock, &tenant, &handle, role).await?,
-        Admin::Key(KeyCommand::Create {
-            tenant,
-            member,
-            name,
-            scopes,
-            project,
-            days,
-        }) => {
-            let terms = admin::KeyTerms {
-                member,
-                name,
-                scopes,
-                project,
-                days,
-            };
-            admin::create_key(store, clock, &tenant, &terms).await?
-        }
-        Admin::Key(KeyCommand::Revoke { tenant, key_id }) => {
-            admin::revoke_key(store, clock, &tenant, &key_id).await?;
-            return print("revoked");
-        }
-    };
-    print(&key.reveal())
+async fn run_admin(store: &Store, clock: &Clock, command: admin::Command) -> anyhow::Result<()> {
+    print(&command.run(&admin::Operator { store, clock }).await?)
 }
 
 /// Says how to connect, once the service can be connected to.

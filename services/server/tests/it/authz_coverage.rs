@@ -136,6 +136,7 @@ fn aliases() -> Vec<Operation> {
         is_by_id: false,
     };
     vec![
+        get("/api/search", "/api/search?query=treasure"),
         get("/api/timeline", "/api/timeline?query=treasure"),
         post("/api/observations/batch", json!({"ids": ["1", "S1"]}), read),
         get(

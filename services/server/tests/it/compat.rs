@@ -22,6 +22,22 @@ async fn reads_answer_as_their_twins_do() {
     let app = TestApp::start().await;
     let owner = app.owner().await;
     fill(&owner).await;
+    let ours = owner.get("/v1/search?query=pool&format=table").await;
+    let theirs = owner.get("/api/search?query=pool&orderBy=relevance").await;
+    assert!(
+        is_plain(&theirs) && theirs.text.contains("| #1 |"),
+        "{theirs:?}"
+    );
+    assert_eq!(theirs.text, ours.text);
+    let ours = owner
+        .get("/v1/search?query=pool&kind=observation")
+        .await
+        .ok();
+    let theirs = "/api/search?query=pool&type=observations&format=json";
+    assert_eq!(owner.get(theirs).await.ok(), ours);
+    let evidence = owner.get("/api/search?query=pool&kind=tool_use").await;
+    assert!(evidence.ok()["items"].is_array());
+
     let text = owner.get("/api/timeline?anchor=1&depth_after=0").await;
     let answer = owner.get("/v1/timeline?anchor=1&depth_after=0").await.ok();
     assert!(is_plain(&text));

@@ -153,13 +153,12 @@ async fn named_alike(
         None => here.and_then(|here| Some(here.project.as_ref()?.id.uuid)),
     };
     let mut tx = app.store.tenant(caller.tenant, "search.named").await?;
-    let named = place(&mut tx, caller, Some(sent)).await;
-    if let Ok(Place {
-        project: Some(project),
-        ..
-    }) = named
-        && Some(project.id.uuid) == meant
-    {
+    let named = match place(&mut tx, caller, Some(sent)).await {
+        Ok(place) => place.project.map(|project| project.id.uuid),
+        Err(Failure::Rejected(_)) => None,
+        Err(failure) => return Err(failure),
+    };
+    if named.is_some() && named == meant {
         call.conditions.project.clone_from(&stored.options.project);
     }
     Ok(call)

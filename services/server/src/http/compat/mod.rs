@@ -31,8 +31,9 @@ use crate::auth::Caller;
 type Alias = (&'static str, &'static str, MethodRouter<Arc<App>>);
 
 /// Every alias on one page: method, address, handler.
-fn table() -> [Alias; 10] {
+fn table() -> [Alias; 11] {
     [
+        ("GET", "/api/search", get(find)),
         ("GET", "/api/timeline", get(show_timeline)),
         ("POST", "/api/observations/batch", post(batch)),
         ("GET", "/api/observations/by-file", get(by_file)),
@@ -56,6 +57,19 @@ pub fn routes() -> Router<Arc<App>> {
 pub fn names() -> Vec<String> {
     let name = |(method, path, _): Alias| format!("{method} {path}");
     table().into_iter().map(name).collect()
+}
+
+/// As text if nothing else is asked for; what tool uses hold has no such form.
+async fn find(
+    state: State<Arc<App>>,
+    caller: Caller,
+    ApiPairs(pairs): ApiPairs,
+) -> Result<Response, Failure> {
+    let mut pairs = ours(&state, &caller, pairs).await?;
+    if pairs.text("format").is_none() && pairs.text("kind") != Some("tool_use") {
+        pairs.0.push(("format".to_owned(), "table".to_owned()));
+    }
+    search::find(state, caller, ApiPairs(pairs)).await
 }
 
 async fn show_timeline(

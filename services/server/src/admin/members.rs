@@ -1,0 +1,82 @@
+//! `admin member`: members from the machine that runs the service.
+
+use anyhow::Context;
+use cairn_domain::limits;
+use cairn_domain::scope::{Role, Scope};
+use cairn_store::Store;
+use cairn_store::credentials::KeyOwner;
+use clap::Subcommand;
+
+use super::keys::{Issue, insert_key};
+use super::{Operator, check_handle, find_tenant};
+use crate::app::Clock;
+use crate::auth::key::ApiKey;
+
+/// What the operator does with members.
+#[derive(Clone, Debug, Subcommand)]
+pub enum MemberCommand {
+    /// Add a member; prints its first key, once.
+    Add {
+        /// The tenant's name.
+        tenant: String,
+        /// The member's handle.
+        handle: String,
+        /// owner, admin, member or reader.
+        #[arg(long, default_value = "member", value_parser = parse_role)]
+        role: Role,
+    },
+}
+
+impl MemberCommand {
+    /// Does it; answers what is to be printed.
+    ///
+    /// # Errors
+    /// As [`add_member`].
+    pub async fn run(self, operator: &Operator<'_>) -> anyhow::Result<String> {
+        match self {
+            Self::Add {
+                tenant,
+                handle,
+                role,
+            } => {
+                let key =
+                    add_member(operator.store, operator.clock, &tenant, &handle, role).await?;
+                Ok(key.reveal())
+            }
+        }
+    }
+}
+
+/// Adds a member and makes a key for it.
+///
+/// # Errors
+/// If there is no such tenant, the handle is taken or none, or the store is unavailable.
+pub async fn add_member(
+    store: &Store,
+    clock: &Clock,
+    tenant: &str,
+    handle: &str,
+    role: Role,
+) -> anyhow::Result<ApiKey> {
+    check_handle(handle)?;
+    let tenant = find_tenant(store, tenant).await?;
+    let mut tx = store.tenant(tenant, "admin.add_member").await?;
+    let member = tx
+        .insert_member(handle, None, role, clock.now())
+        .await
+        .with_context(|| format!("adding the member {handle:?}: is the handle taken?"))?;
+    let issue = Issue {
+        owner: KeyOwner::Member(member),
+        name: "first key",
+        scopes: Scope::ALL.into_iter().collect(),
+        project: None,
+        days: limits::KEY_DAYS,
+    };
+    let key = insert_key(&mut tx, clock, issue).await?;
+    tx.commit().await?;
+    Ok(key)
+}
+
+fn parse_role(name: &str) -> Result<Role, String> {
+    Role::from_name(name).ok_or_else(|| "one of owner, admin, member, reader".to_owned())
+}

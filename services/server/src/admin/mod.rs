@@ -1,0 +1,77 @@
+//! `cairn-server admin`: tenants, members and keys from the machine that runs the service. Each
+//! noun has its commands, and what they do, in a file of its own.
+
+mod keys;
+mod members;
+mod tenants;
+
+use anyhow::{Context, bail};
+use cairn_domain::ids::{TenantId, is_handle};
+use cairn_store::Store;
+use clap::Subcommand;
+
+pub use keys::{KeyCommand, KeyTerms, create_key, revoke_key};
+pub use members::{MemberCommand, add_member};
+pub use tenants::{TenantCommand, create_tenant, insert_tenant};
+
+use crate::app::Clock;
+use crate::auth::key::ApiKey;
+
+/// What the operator may do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Tenants.
+    #[command(subcommand)]
+    Tenant(TenantCommand),
+    /// Members.
+    #[command(subcommand)]
+    Member(MemberCommand),
+    /// Keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
+}
+
+/// Who acts, and on what.
+#[derive(Clone, Copy)]
+pub struct Operator<'a> {
+    /// The store of the service.
+    pub store: &'a Store,
+    /// The time.
+    pub clock: &'a Clock,
+}
+
+impl Command {
+    /// Does it; answers what is to be printed.
+    ///
+    /// # Errors
+    /// In words for the operator, if it cannot be done.
+    pub async fn run(self, operator: &Operator<'_>) -> anyhow::Result<String> {
+        match self {
+            Self::Tenant(command) => command.run(operator).await,
+            Self::Member(command) => command.run(operator).await,
+            Self::Key(command) => command.run(operator).await,
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "keys are drawn from the system's randomness"
+)]
+fn generate() -> ApiKey {
+    ApiKey::generate(&mut rand::rng())
+}
+
+async fn find_tenant(store: &Store, name: &str) -> anyhow::Result<TenantId> {
+    let mut tx = store.system("admin.find_tenant").await?;
+    let tenant = tx.find_tenant(name).await?;
+    tx.commit().await?;
+    tenant.with_context(|| format!("there is no tenant {name:?}"))
+}
+
+fn check_handle(handle: &str) -> anyhow::Result<()> {
+    if !is_handle(handle) {
+        bail!("a handle is 1 to 39 of a-z 0-9 . _ -, the first a letter or digit: {handle:?}");
+    }
+    Ok(())
+}
