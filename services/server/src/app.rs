@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cairn_domain::ids::TenantId;
 use cairn_store::Store;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
@@ -49,6 +50,12 @@ impl App {
             door,
             draining: AtomicBool::new(false),
         })
+    }
+
+    /// To be called once a change of keys, grants, members or roles is committed: from here on
+    /// nobody is let in by what was known before.
+    pub fn rights_changed(&self, tenant: TenantId) {
+        self.credentials.forget(tenant);
     }
 
     /// Whether the process is about to stop.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cairn_domain::ids::TenantId;
 use cairn_domain::limits;
 use cairn_store::Credential;
 use cairn_wire::Problem;
@@ -23,8 +24,17 @@ impl CredentialCache {
             cache
                 .max_capacity(CAPACITY)
                 .time_to_live(limits::CREDENTIAL_CACHE)
+                .support_invalidation_closures()
                 .build(),
         )
+    }
+
+    /// Forgets every credential of a tenant, because rights in it have changed. One that is being
+    /// looked up at this moment may stay for its time.
+    pub fn forget(&self, tenant: TenantId) {
+        let of_tenant = move |_: &[u8; 32], seen: &Arc<Credential>| seen.tenant == tenant;
+        // Fails only for a cache that takes no such question.
+        drop(self.0.invalidate_entries_if(of_tenant));
     }
 
     /// The credential of this hash, as it was seen a moment ago or as `find` verifies it now.
@@ -59,7 +69,7 @@ impl Default for CredentialCache {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use cairn_domain::ids::{PrincipalId, TenantId};
+    use cairn_domain::ids::PrincipalId;
     use cairn_domain::scope::Scopes;
     use cairn_wire::Code;
     use chrono::DateTime;
@@ -108,6 +118,20 @@ mod tests {
         );
         assert!(one.is_ok() && two.is_ok() && three.is_ok());
         cache.get_or_find([1; 32], find).await.expect("kept");
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn what_a_tenant_changed_is_asked_again() {
+        let cache = CredentialCache::new();
+        let asked = AtomicU32::new(0);
+        let find = || async {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Ok(credential())
+        };
+        let seen = cache.get_or_find([1; 32], find).await.expect("found");
+        cache.forget(seen.tenant);
+        cache.get_or_find([1; 32], find).await.expect("found");
         assert_eq!(asked.load(Ordering::Relaxed), 2);
     }
 
