@@ -142,7 +142,7 @@ pub const COUNTED: u32 = 1_000;
 /// Results that may be passed by with `offset`; a cursor goes on for ever.
 pub const MAX_OFFSET: u32 = 10_000;
 /// Matches that are ranked; the others follow them, newest first.
-pub const RANKED: usize = 300;
+pub const RANKED: usize = 200;
 /// Tool uses whose texts one search looks through, the newest.
 pub const SEARCHED_TOOL_USES: u32 = 2_000;
 /// Projects that one search may name.

@@ -1,4 +1,4 @@
-//! Building vectors anew that an older analyser built, while the service serves.
+//! Building vectors and profiles anew that an older analyser built, while the service serves.
 
 use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::project::{ProjectSet, Reader};
@@ -7,13 +7,13 @@ use cairn_domain::text::{ANALYSER, Vector, record_texts, vector};
 use crate::{StoreError, TenantTx};
 
 /// The stale rows of a tenant, a batch of them, held against other workers. The version stands
-/// in the text, because the index of stale rows names it too (migration 0008).
+/// in the text, because the index of stale rows names it too (migration 0016).
 const STALE: &str = "select r.kind, r.number, r.author_id from records r
-    where r.tenant_id = $1 and r.analyser < 1
+    where r.tenant_id = $1 and r.analyser < 2
     order by r.kind, r.number limit $2 for update skip locked";
 
 impl TenantTx {
-    /// Builds the vectors of up to `most` stale rows anew; how many there were. Nothing else of
+    /// Builds the vectors and profiles of up to `most` stale rows anew; how many there were. Nothing else of
     /// a record changes: not its position, not what contexts show.
     ///
     /// # Errors
@@ -54,7 +54,8 @@ impl TenantTx {
 
     async fn save_words(&mut self, id: RecordId, words: &Vector) -> Result<(), StoreError> {
         sqlx::query(
-            "update records set analyser = $4, field_lengths = $5, tsv = $6::text::tsvector
+            "update records set analyser = $4, field_lengths = $5, tsv = $6::text::tsvector,
+               profile = $7
              where tenant_id = $1 and kind = $2 and number = $3",
         )
         .bind(self.tenant.key())
@@ -63,6 +64,7 @@ impl TenantTx {
         .bind(ANALYSER)
         .bind(words.lengths.as_slice())
         .bind(words.literal.as_str())
+        .bind(words.profile.as_slice())
         .execute(&mut *self.tx)
         .await?;
         Ok(())

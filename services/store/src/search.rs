@@ -114,7 +114,7 @@ impl TenantTx {
         }
         let asked = terms.asked();
         let sql = concat!(
-            "select * from search_candidates(",
+            "select * from search_pool(",
             conditions!(),
             ", $17, $18, $19::text[]::tsquery[], $20, $21, $22)"
         );

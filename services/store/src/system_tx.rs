@@ -162,7 +162,7 @@ impl SystemTx {
     /// # Errors
     /// As any call of the store.
     pub async fn find_stale(&mut self, most: i32) -> Result<Vec<TenantId>, StoreError> {
-        let rows: Vec<(i32, Uuid)> = sqlx::query_as("select * from system_find_stale($1)")
+        let rows: Vec<(i32, Uuid)> = sqlx::query_as("select * from system_find_outdated($1)")
             .bind(most)
             .fetch_all(&mut *self.tx)
             .await?;

@@ -78,12 +78,18 @@ async fn nobody_writes_a_row_of_another_tenant() {
 async fn a_search_without_a_tenant_is_refused() {
     let db = TestDb::new().await;
     let mut app = PgConnection::connect(&db.app_url).await.expect("cairn_app");
-    let refused = sqlx::query("select * from search_record_ids('a', null, 1, null, 5, 5)")
-        .fetch_all(&mut app)
-        .await
-        .expect_err("no tenant");
-    let code = refused.as_database_error().and_then(|e| e.code());
-    assert_eq!(code.as_deref(), Some("42501"));
+    for search in [
+        "select * from search_record_ids('a', null, 1, null, 5, 5)",
+        "select * from search_candidates('a', null, null, 1, null, null, null, null, null, null,
+           null, null, null, null, '{a}', '{t}', '{a}', 1, 1, 1)",
+        "select * from search_pool('a', null, null, 1, null, null, null, null, null, null, null,
+           null, null, null, '{a}', '{t}', '{a}', 1, 1, 1)",
+    ] {
+        let refused = sqlx::query(search).fetch_all(&mut app).await;
+        let refused = refused.expect_err("no tenant");
+        let code = refused.as_database_error().and_then(|e| e.code());
+        assert_eq!(code.as_deref(), Some("42501"), "{search}");
+    }
 }
 
 #[tokio::test]

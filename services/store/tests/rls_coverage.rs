@@ -12,14 +12,16 @@ const ACROSS_TENANTS: [&str; 3] = [
     "tenants_uid_key",
 ];
 /// Functions that run as another role, and which.
-const RAISED: [&str; 11] = [
+const RAISED: [&str; 13] = [
     "search_candidates cairn_search",
     "search_matches cairn_search",
+    "search_pool cairn_search",
     "search_record_ids cairn_search",
     "system_clean_search_index cairn_owner",
     "system_context_revisions cairn_system",
     "system_create_tenant cairn_system",
     "system_find_credential cairn_system",
+    "system_find_outdated cairn_system",
     "system_find_stale cairn_system",
     "system_find_tenant cairn_system",
     "system_find_uncounted cairn_system",

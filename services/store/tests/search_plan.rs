@@ -176,6 +176,10 @@ impl Plan {
                 2_100
             };
             assert!(most <= bound, "{query} reads {most} rows:\n{plan}");
+            if plan.contains("Tid Scan on records") {
+                // What another statement has found, read where it stands.
+                continue;
+            }
             let by_words = |line: &str| {
                 let condition = line.contains("Index Cond") && line.contains("tsv @@");
                 condition && line.contains("tenant_id =")

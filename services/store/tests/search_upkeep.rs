@@ -110,7 +110,7 @@ async fn a_common_word_is_looked_for_among_the_newest_and_the_answer_says_so() {
     count(&db).await;
     let counted = ask(&db, &twin, "common", false).await;
     assert_eq!((counted.matches, counted.partial), (500, true));
-    assert_eq!(counted.ranked.len(), 300);
+    assert_eq!(counted.ranked.len(), cairn_domain::limits::RANKED);
     assert!(counted.ranked.iter().all(|(id, _)| id.number > 600));
     // A rare word finds its record, however old; the common one beside it widens nothing.
     for query in ["needle", "common needle"] {

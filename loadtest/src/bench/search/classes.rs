@@ -192,7 +192,7 @@ fn explicitly(
     Ok((found, cost))
 }
 
-/// The numbers of the records that an answer names, in its first column.
+/// The records that an answer names, in its first column.
 fn numbers(row: &str) -> BTreeSet<i64> {
     let first = row.trim_end().split('|').next().unwrap_or_default();
     first

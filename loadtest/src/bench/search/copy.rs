@@ -1,6 +1,7 @@
 //! Copying: records are generated and analysed on some threads and written into Postgres in the
 //! order of time.
 
+use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -36,7 +37,7 @@ pub fn copy(
         rig,
         "single.records",
         "tenant_id, kind, number, project_id, author_id, at, position, private, subagent, \
-         obs_type, concepts, read_tokens, work_tokens, analyser, field_lengths, title, tsv",
+         obs_type, concepts, read_tokens, work_tokens, analyser, field_lengths, title, tsv, profile",
     )?;
     let mut bodies = Copy::start(
         rig,
@@ -95,10 +96,22 @@ fn face(row: &Row, place: &Place, at: &str) -> String {
     let read: usize = texts.map(|text| est_tokens(text)).sum();
     let [a, b, c, d] = row.vector.lengths;
     let (kind, work, title, tsv) = (row.kind, row.work_tokens, &row.title, &row.vector.literal);
+    let profile = hex(&row.vector.profile);
     format!(
         "{tenant}\t0\t{number}\t{project}\t{author}\t{at}\t{position}\tf\tf\t{kind}\t\
-         {{what-changed}}\t{read}\t{work}\t{ANALYSER}\t{{{a},{b},{c},{d}}}\t{title}\t{tsv}\n"
+         {{what-changed}}\t{read}\t{work}\t{ANALYSER}\t{{{a},{b},{c},{d}}}\t{title}\t{tsv}\t{profile}\n"
     )
+}
+
+/// Bytes as a copy reads them.
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(3 + 2 * bytes.len());
+    text.push_str("\\\\x");
+    for byte in bytes {
+        // A String takes all.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 fn body(row: &Row, place: &Place, at: &str) -> String {

@@ -3,10 +3,10 @@
 
 /// The gate across a tenant: `$1` are the words of the query, `$2` what it falls back to, `$3` the
 /// reader.
-pub const GATE: &str = "select array_to_string(found_numbers, ','), length(vectors)
-  from search_candidates(null, null, null, $3::int, null, null, null, null, null, null, null,
+pub const GATE: &str = "select array_to_string(ids, ','), length(profiles)
+  from search_pool(null, null, null, $3::int, null, null, null, null, null, null, null,
     null, null, null, $1::text[], array_fill(true, array[cardinality($1::text[])]),
-    $2::text[]::tsquery[], 1000, 2000, 300)";
+    $2::text[]::tsquery[], 1000, 2000, 200)";
 
 /// Which of the words `$1` the tenant `$2` is searched by, as a tsquery; empty where even the
 /// rarest is too common.
@@ -22,24 +22,27 @@ pub const CHOSEN: &str = "select coalesce(string_agg('''' || t.term || '''', ' |
 
 /// The newest `$4` matches of the tsquery `$1` for the reader `$2` in the tenant `$3`, the best
 /// of them, as a role that no row policy holds.
-pub const EXPLICIT: &str = "select coalesce(array_to_string(array_agg(c.number), ','), ''),
-    coalesce(length(string_agg(c.sent, '')), 0)
+pub const EXPLICIT: &str = "select coalesce(array_to_string(array_agg(b.id), ','), ''),
+    coalesce(length(string_agg(b.sent, '')), 0)
   from (
-    select b.*, tsvectorsend(b.tsv) as sent from (
-      select w.* from (
-        select m.*, count(*) over () as matches, case when count(*) over () < $4::int then 1
-          else power(0.5, greatest(extract(epoch from now() - m.at)::float8, 0) / 2592000)
-          end as share
-        from (
-          select r.kind, r.number, r.at, r.field_lengths, r.tsv
-          from records r
-          where r.tenant_id = $3::int and r.tsv @@ $1::text::tsquery
-            and (r.author_id = $2::int or (not r.private and (r.kind <> 2 or false)))
-          order by r.at desc, r.kind desc, r.number desc limit $4::int) m) w
-      order by case when w.matches > 300
-        then w.share * ts_rank('{.3,.5,.6,1}', w.tsv, $1::text::tsquery, 1) else 0 end desc,
-        w.at desc, w.kind desc, w.number desc
-      limit 300) b) c";
+    select array(
+      select r.ctid from records r
+      where r.tenant_id = $3::int and r.tsv @@ $1::text::tsquery
+        and (r.author_id = $2::int or (not r.private and (r.kind <> 2 or false)))
+      order by r.at desc, r.kind desc, r.number desc limit $4::int) as rows
+    offset 0) p
+  cross join lateral (
+    select f.* from (
+      select r.number * 4 + r.kind as id, r.at,
+        search_profile(r.profile, r.tsv, r.field_lengths) as sent,
+        s.share * ts_rank('{.3,.5,.6,1}', r.tsv, $1::text::tsquery, 1) as worth
+      from records r cross join lateral (
+        select case when cardinality(p.rows) >= $4::int then
+          power(0.5, greatest(extract(epoch from now() - r.at)::float8, 0) / 2592000)
+          else 1 end as share) s
+      where r.tenant_id = $3::int and r.ctid = any (p.rows)
+      offset 0) f
+    order by f.worth desc, f.at desc, f.id desc limit 200) b";
 
 /// Every match ranked, on the table that is not split: what a search without a cap does. `$1` is
 /// the tenant, `$2` a tsquery.

@@ -2,6 +2,7 @@
 //! places, so that neighbours in the query are known.
 
 use super::Weight;
+use super::profile::hash;
 use super::scan::{Piece, is_unspaced};
 use super::stop::is_stop;
 use super::vector::{Builder, Entry};
@@ -15,6 +16,8 @@ const BESIDE: usize = limits::QUERY_TERMS;
 pub struct AskedTerm {
     /// As it is indexed.
     pub term: String,
+    /// By what profiles know it.
+    pub(super) hash: u32,
     /// Where it stands in the query, stop words left out; ascending.
     pub places: Vec<usize>,
     /// Whether holding it is reason enough to look at a record. Other terms only add to the score
@@ -51,6 +54,7 @@ pub(super) fn asked_terms(
 fn asked_term(entry: Entry, leads: impl Fn(&str) -> bool) -> AskedTerm {
     AskedTerm {
         leads: leads(&entry.term),
+        hash: hash(&entry.term),
         is_spaced: !entry.term.chars().all(is_unspaced),
         places: entry.places.into_iter().map(|(place, _)| place).collect(),
         term: entry.term,

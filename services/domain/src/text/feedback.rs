@@ -4,9 +4,8 @@
 use std::cmp::Ordering;
 
 use super::asked::AskedTerm;
-use super::rank::{Candidate, Ranked, Scale, rarity, sort};
-use super::stop::is_stop;
-use super::stored::StoredTerm;
+use super::profile::Held;
+use super::rank::{Candidate, Ranked, Scale, held, rarity, sort};
 
 /// Places that stay as they are: without them, identifiers would lose theirs.
 const HEAD: usize = 5;
@@ -46,16 +45,17 @@ pub(super) fn reorder_tail(
         let (one_worth, other_worth) = (one.share * one.rarity, other.share * other.rarity);
         other_worth
             .total_cmp(&one_worth)
-            .then(one.term.cmp(other.term))
+            .then(one.hash.cmp(&other.hash))
     });
     shared.truncate(WORDS);
-    shared.sort_unstable_by_key(|word| word.term);
+    shared.sort_unstable_by_key(|word| word.hash);
     let tail = &mut ranked[HEAD..];
     for found in &mut *tail {
         let candidate = &candidates[found.at];
+        let each = scale.each(&candidate.profile);
         let mut gain = 0.0;
         each_held(&mut shared, candidate, |word, stored| {
-            gain += word.rarity * scale.held(stored, candidate.lengths);
+            gain += word.rarity * held(stored, &each);
         });
         found.score += WEIGHT * gain * candidate.share;
     }
@@ -63,8 +63,8 @@ pub(super) fn reorder_tail(
 }
 
 /// A word that several of the best hold.
-struct Shared<'a> {
-    term: &'a [u8],
+struct Shared {
+    hash: u32,
     /// The part of the best's scores that those have which hold it.
     share: f64,
     /// How many of the candidates hold it.
@@ -72,25 +72,28 @@ struct Shared<'a> {
     rarity: f64,
 }
 
-/// The words that the best share and that the query does not ask for, in the order of their bytes.
-fn shared_words<'a>(
+/// The words that the best share, that say something, and that the query does not ask for, by
+/// their hashes.
+fn shared_words(
     ranked: &[Ranked],
     asked: &[AskedTerm],
-    candidates: &[Candidate<'a>],
-) -> Vec<Shared<'a>> {
+    candidates: &[Candidate<'_>],
+) -> Vec<Shared> {
     let best = &ranked[..BEST.min(ranked.len())];
     let all: f64 = best.iter().map(|found| found.score).sum();
-    let mut held: Vec<(&'a [u8], f64)> = Vec::new();
+    let mut held: Vec<(u32, f64)> = Vec::new();
     for found in best {
-        let terms = candidates[found.at].vector.terms();
-        held.extend(terms.map(|stored| (stored.term, found.score / all)));
+        let terms = candidates[found.at].profile.terms();
+        let telling = terms.filter(|(_, stored)| stored.is_telling());
+        held.extend(telling.map(|(hash, _)| (hash, found.score / all)));
     }
-    held.sort_unstable_by_key(|(term, _)| *term);
+    held.sort_unstable_by_key(|(hash, _)| *hash);
+    let is_asked = |hash: u32| asked.iter().any(|asked| asked.hash == hash);
     let groups = held.chunk_by(|(one, _), (other, _)| one == other);
-    let shared = groups.filter(|group| group.len() >= SHARED && says_much(group[0].0, asked));
+    let shared = groups.filter(|group| group.len() >= SHARED && !is_asked(group[0].0));
     shared
         .map(|group| Shared {
-            term: group[0].0,
+            hash: group[0].0,
             share: group.iter().map(|(_, share)| share).sum(),
             holding: 0.0,
             rarity: 0.0,
@@ -98,26 +101,16 @@ fn shared_words<'a>(
         .collect()
 }
 
-fn says_much(term: &[u8], asked: &[AskedTerm]) -> bool {
-    let asked_for = asked.binary_search_by(|asked| asked.term.as_bytes().cmp(term));
-    let Ok(text) = std::str::from_utf8(term) else {
-        return false;
-    };
-    let mut characters = text.chars();
-    let is_single = characters.next().is_some() && characters.next().is_none();
-    asked_for.is_err() && !is_single && !is_stop(text)
-}
-
-/// Calls `see` for each of the words, in the order of their bytes, that a candidate holds.
+/// Calls `see` for each of the words, in the order of their hashes, that a candidate holds.
 fn each_held<'a>(
-    words: &mut [Shared<'a>],
+    words: &mut [Shared],
     candidate: &Candidate<'a>,
-    mut see: impl FnMut(&mut Shared<'a>, &StoredTerm<'a>),
+    mut see: impl FnMut(&mut Shared, &Held<'a>),
 ) {
     let mut words = words.iter_mut().peekable();
-    for stored in candidate.vector.terms() {
+    for (hash, stored) in candidate.profile.terms() {
         while let Some(word) = words.peek_mut() {
-            match word.term.cmp(stored.term) {
+            match word.hash.cmp(&hash) {
                 Ordering::Less => drop(words.next()),
                 Ordering::Equal => {
                     see(word, &stored);

@@ -1,7 +1,7 @@
 //! Words that stand side by side in the query are worth more where they do so in a record.
 
 use super::asked::AskedTerm;
-use super::rank::Match;
+use super::rank::{Match, Matches};
 
 /// How far apart two neighbours may stand in a record.
 const NEAR: u16 = 3;
@@ -21,17 +21,17 @@ struct Pair {
 
 impl Neighbours {
     /// The pairs that some candidate holds.
-    pub(super) fn of(asked: &[AskedTerm], matches: &[Vec<Match<'_>>], records: f64) -> Self {
+    pub(super) fn of(asked: &[AskedTerm], matches: &Matches<'_>, records: f64) -> Self {
         let mut pairs = Vec::new();
         for (first, one) in asked.iter().enumerate() {
             for (second, other) in asked.iter().enumerate() {
                 if !follow(one, other) {
                     continue;
                 }
-                let both = |found: &&Vec<Match<'_>>| {
+                let both = |found: &&[Match<'_>]| {
                     place_of(found, first).is_some() && place_of(found, second).is_some()
                 };
-                let holding = matches.iter().filter(both).count();
+                let holding = matches.each().filter(both).count();
                 if holding > 0 {
                     pairs.push(Pair {
                         first,

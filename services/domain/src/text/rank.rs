@@ -5,8 +5,8 @@
 use super::asked::AskedTerm;
 use super::feedback::reorder_tail;
 use super::neighbours::Neighbours;
+use super::profile::{Held, Profile};
 use super::query::SearchTerms;
-use super::stored::{StoredTerm, StoredVector};
 
 /// What a word of a title, of prose, of a fact and of a file counts.
 const FIELD_WEIGHTS: [f64; 4] = [2.5, 1.0, 1.0, 0.7];
@@ -33,9 +33,7 @@ pub struct Statistics {
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     /// Its terms.
-    pub vector: StoredVector<'a>,
-    /// Words of each of its fields.
-    pub lengths: [i32; 4],
+    pub profile: Profile<'a>,
     /// A factor of its score: 1, or less for an old one where the newest alone were looked at.
     pub share: f64,
 }
@@ -59,14 +57,11 @@ pub fn rank(
 ) -> Vec<Ranked> {
     let asked = terms.asked();
     let scale = Scale::of(statistics, candidates);
-    let matches: Vec<Vec<Match<'_>>> = candidates
-        .iter()
-        .map(|candidate| matches(asked, &scale, candidate))
-        .collect();
+    let matches = Matches::of(asked, &scale, candidates);
     let rarities = rarities(statistics, &matches, asked.len());
     let all: f64 = rarities.iter().sum();
     let neighbours = Neighbours::of(asked, &matches, scale.records);
-    let score = |(at, matches): (usize, &Vec<Match<'_>>)| {
+    let score = |(at, matches): (usize, &[Match<'_>])| {
         let held: f64 = matches.iter().map(|found| rarities[found.asked]).sum();
         let words: f64 = matches
             .iter()
@@ -78,10 +73,8 @@ pub fn rank(
             score: score * candidates[at].share,
         }
     };
-    let found = matches
-        .iter()
-        .enumerate()
-        .filter(|(_, found)| !found.is_empty());
+    let found = matches.each().enumerate();
+    let found = found.filter(|(_, found)| !found.is_empty());
     let mut ranked: Vec<Ranked> = found.map(score).collect();
     sort(&mut ranked);
     let mean = all / rarities.len().max(1) as f64;
@@ -114,7 +107,8 @@ impl Scale {
     fn of(statistics: &Statistics, candidates: &[Candidate<'_>]) -> Self {
         let count = candidates.len() as f64;
         let mean = |field: usize| {
-            let all: f64 = candidates.iter().map(|c| f64::from(c.lengths[field])).sum();
+            let lengths = candidates.iter().map(|c| c.profile.lengths()[field]);
+            let all: f64 = lengths.map(f64::from).sum();
             all / count.max(1.0)
         };
         Self {
@@ -123,20 +117,22 @@ impl Scale {
         }
     }
 
-    /// How often a record holds a term, each field by its weight and length; from 0 to 1 and
-    /// a little, whatever the number.
-    pub(super) fn held(&self, term: &StoredTerm<'_>, lengths: [i32; 4]) -> f64 {
-        let mut counts = [0.0; 4];
-        for (_, field) in term.places() {
-            counts[field.index()] += 1.0;
-        }
-        let field = |at: usize| {
+    /// What one occurrence counts in each field of a record, by its weight and length.
+    pub(super) fn each(&self, profile: &Profile<'_>) -> [f64; 4] {
+        let lengths = profile.lengths();
+        let each = |at: usize| {
             let length = f64::from(lengths[at]) / self.lengths[at].max(f64::MIN_POSITIVE);
-            FIELD_WEIGHTS[at] * counts[at] / (1.0 - LENGTH_SHARE + LENGTH_SHARE * length)
+            FIELD_WEIGHTS[at] / (1.0 - LENGTH_SHARE + LENGTH_SHARE * length)
         };
-        let held: f64 = (0..4).filter(|at| counts[*at] > 0.0).map(field).sum();
-        held * (SATURATION + 1.0) / (SATURATION + held)
+        [each(0), each(1), each(2), each(3)]
     }
+}
+
+/// How often a record holds a term, an occurrence in each field counting `each`; from 0 to 1 and
+/// a little, whatever the number.
+pub(super) fn held(term: &Held<'_>, each: &[f64; 4]) -> f64 {
+    let held: f64 = term.places().map(|(_, field)| each[field]).sum();
+    held * (SATURATION + 1.0) / (SATURATION + held)
 }
 
 /// A term of the query in a record.
@@ -144,7 +140,7 @@ pub(super) struct Match<'a> {
     /// Which term.
     pub asked: usize,
     /// Where it stands in the record.
-    pub stored: StoredTerm<'a>,
+    pub stored: Held<'a>,
     held: f64,
 }
 
@@ -154,32 +150,50 @@ impl Match<'_> {
     }
 }
 
-/// Both sides are in the order of their bytes.
-fn matches<'a>(asked: &[AskedTerm], scale: &Scale, candidate: &Candidate<'a>) -> Vec<Match<'a>> {
-    let mut found = Vec::new();
-    let mut next = 0;
-    for stored in candidate.vector.terms() {
-        while next < asked.len() && asked[next].term.as_bytes() < stored.term {
-            next += 1;
-        }
-        let Some(term) = asked.get(next) else { break };
-        if term.term.as_bytes() == stored.term {
-            found.push(Match {
-                asked: next,
-                stored,
-                held: scale.held(&stored, candidate.lengths),
-            });
-        }
-    }
-    found
+/// What all candidates hold of the query, in the order of the candidates, of each in the order of
+/// the query's terms.
+pub(super) struct Matches<'a> {
+    all: Vec<Match<'a>>,
+    /// Where each candidate's end.
+    ends: Vec<usize>,
 }
 
-fn rarities(statistics: &Statistics, matches: &[Vec<Match<'_>>], terms: usize) -> Vec<f64> {
+impl<'a> Matches<'a> {
+    fn of(asked: &[AskedTerm], scale: &Scale, candidates: &[Candidate<'a>]) -> Self {
+        let mut all = Vec::with_capacity(candidates.len() * 2);
+        let mut ends = Vec::with_capacity(candidates.len());
+        for Candidate { profile, .. } in candidates {
+            let each = scale.each(profile);
+            let found = asked.iter().enumerate().filter_map(|(asked, term)| {
+                let stored = profile.find(term.hash)?;
+                let held = held(&stored, &each);
+                Some(Match {
+                    asked,
+                    stored,
+                    held,
+                })
+            });
+            all.extend(found);
+            ends.push(all.len());
+        }
+        Self { all, ends }
+    }
+
+    /// The matches of each candidate.
+    pub(super) fn each(&self) -> impl Iterator<Item = &[Match<'a>]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins
+            .zip(&self.ends)
+            .map(|(begin, end)| &self.all[begin..*end])
+    }
+}
+
+fn rarities(statistics: &Statistics, matches: &Matches<'_>, terms: usize) -> Vec<f64> {
     let mut seen = vec![0.0_f64; terms];
-    for found in matches.iter().flatten() {
+    for found in &matches.all {
         seen[found.asked] += 1.0;
     }
-    let records = statistics.records.max(matches.len() as f64);
+    let records = statistics.records.max(matches.ends.len() as f64);
     let counted = |at: usize| statistics.counts.get(at).copied().flatten();
     let rarity_of = |(at, seen): (usize, &f64)| match counted(at) {
         // A count is of a while ago: what is seen now is the least there is.

@@ -1,25 +1,24 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::super::stored::sent;
 use super::super::{Vector, Weight, terms, vector};
 use super::*;
 
+fn candidate(vector: &Vector) -> Candidate<'_> {
+    let (profile, _) = Profile::read(&vector.profile).expect("a profile");
+    Candidate {
+        profile,
+        share: 1.0,
+    }
+}
+
 /// Places of the texts (title, prose) in the order in which a query ranks them.
 fn order(texts: &[(&str, &str)], query: &str) -> Vec<usize> {
-    let vectors: Vec<(Vec<u8>, Vector)> = texts
+    let vectors: Vec<Vector> = texts
         .iter()
         .map(|(title, prose)| vector(&[(Weight::A, title), (Weight::B, prose)]))
-        .map(|vector| (sent(&vector), vector))
         .collect();
-    let candidates: Vec<Candidate<'_>> = vectors
-        .iter()
-        .map(|(sent, vector)| Candidate {
-            vector: StoredVector::new(sent),
-            lengths: vector.lengths,
-            share: 1.0,
-        })
-        .collect();
+    let candidates: Vec<Candidate<'_>> = vectors.iter().map(candidate).collect();
     let ranked = rank(&terms(query), &Statistics::default(), &candidates);
     ranked.into_iter().map(|found| found.at).collect()
 }
@@ -66,11 +65,9 @@ fn what_the_best_share_orders_the_tail_and_leaves_the_head() {
 #[test]
 fn an_old_candidate_of_a_cut_list_counts_less() {
     let vector = vector(&[(Weight::A, "pool")]);
-    let sent = sent(&vector);
     let candidate = |share| Candidate {
-        vector: StoredVector::new(&sent),
-        lengths: vector.lengths,
         share,
+        ..candidate(&vector)
     };
     let ranked = rank(
         &terms("pool"),
@@ -93,10 +90,7 @@ proptest! {
         let vectors: Vec<_> = texts.iter()
             .map(|(title, prose)| vector(&[(Weight::A, title), (Weight::B, prose)]))
             .collect();
-        let sent: Vec<_> = vectors.iter().map(sent).collect();
-        let candidates: Vec<_> = sent.iter().zip(&vectors).map(|(sent, vector)| Candidate {
-            vector: StoredVector::new(sent), lengths: vector.lengths, share: 1.0,
-        }).collect();
+        let candidates: Vec<_> = vectors.iter().map(candidate).collect();
         let terms = terms(&query);
         let statistics = Statistics {
             records, counts: vec![count; terms.asked().len()], lengths: None,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::Weight;
 use super::chunk::{Chunk, Name, Segment};
+use super::profile;
 use super::scan::{Piece, pieces};
 use super::word::{Word, term};
 
@@ -26,6 +27,8 @@ pub struct Vector {
     pub literal: String,
     /// Words of each field, in the order of [`Weight`].
     pub lengths: [i32; 4],
+    /// The same terms as ranking reads them: a [`super::Profile`].
+    pub profile: Vec<u8>,
     /// Terms left out so that the vector stays within Postgres' limits; worth a note in the log.
     pub dropped: usize,
 }
@@ -174,11 +177,12 @@ impl Builder {
         for entry in &self.entries {
             entry.render(&mut literal);
         }
+        let lengths = self.lengths;
+        let lengths = lengths.map(|length| i32::try_from(length).unwrap_or(i32::MAX));
         Vector {
             literal,
-            lengths: self
-                .lengths
-                .map(|length| i32::try_from(length).unwrap_or(i32::MAX)),
+            lengths,
+            profile: profile::of_entries(&self.entries, lengths),
             dropped: before - self.entries.len(),
         }
     }
@@ -274,10 +278,8 @@ mod tests {
 
     #[test]
     fn a_vector_of_nothing_is_empty() {
-        assert_eq!(
-            vector(&[(Weight::A, " *&| "), (Weight::B, "")]),
-            Vector::default()
-        );
+        let vector = vector(&[(Weight::A, " *&| "), (Weight::B, "")]);
+        assert_eq!((vector.literal.as_str(), vector.lengths), ("", [0; 4]));
     }
 
     #[test]

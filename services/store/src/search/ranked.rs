@@ -1,37 +1,31 @@
-//! Ranks the candidates of an answer, whose vectors are read where they arrived.
+//! Ranks the candidates of an answer, whose profiles are read where they arrived.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use cairn_domain::ids::{RecordId, RecordKind};
-use cairn_domain::text::{Candidate, SearchTerms, Statistics, StoredVector, rank};
+use cairn_domain::text::{Candidate, Profile, SearchTerms, Statistics, profile_of_sent, rank};
 use chrono::{DateTime, Utc};
-use sqlx::error::BoxDynError;
-use sqlx::postgres::{PgRow, PgTypeInfo, PgValueRef};
-use sqlx::{Decode, Postgres, Row as _, Type};
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
 
 use super::Found;
 use crate::StoreError;
 
 pub(super) fn found(row: &PgRow, terms: &SearchTerms) -> Result<Found, StoreError> {
-    let ids = candidate_ids(row)?;
+    let ids: Vec<i64> = list(row, "ids")?;
     let ats: Vec<DateTime<Utc>> = list(row, "ats")?;
     let shares: Vec<f64> = list(row, "shares")?;
-    let lengths: Option<FieldLengths> = row.try_get("lengths")?;
-    let lengths = lengths.unwrap_or_default().0;
-    let sizes: Vec<i32> = list(row, "sizes")?;
-    let vectors: Option<&[u8]> = row.try_get("vectors")?;
-    let mut rest = vectors.unwrap_or_default();
+    let sent: Option<&[u8]> = row.try_get("profiles")?;
+    let profiles = profiles(sent.unwrap_or_default());
     let mut proposed = Vec::with_capacity(ids.len());
-    for (at, size) in sizes.into_iter().enumerate() {
-        let size = usize::try_from(size).unwrap_or_default().min(rest.len());
-        let (vector, others) = rest.split_at(size);
-        rest = others;
+    for (at, id) in ids.into_iter().enumerate() {
+        let profile = profiles.get(at).and_then(|sent| Profile::read(sent));
         let candidate = Candidate {
-            vector: StoredVector::new(vector),
-            lengths: lengths.get(at).copied().unwrap_or_default(),
+            profile: profile.map(|(profile, _)| profile).unwrap_or_default(),
             share: shares.get(at).copied().unwrap_or(1.0),
         };
-        proposed.push((ats[at], ids[at], candidate));
+        proposed.push((ats.get(at).copied(), record_id(id)?, candidate));
     }
     // Of equal scores the newer one stands first.
     proposed.sort_unstable_by_key(|(at, id, _)| Reverse((*at, id.kind.code(), id.number)));
@@ -46,41 +40,46 @@ pub(super) fn found(row: &PgRow, terms: &SearchTerms) -> Result<Found, StoreErro
     })
 }
 
-/// Words of each field, four a candidate: an array of two dimensions, which the driver reads
-/// none of.
-#[derive(Default)]
-struct FieldLengths(Vec<[i32; 4]>);
-
-impl Type<Postgres> for FieldLengths {
-    fn type_info() -> PgTypeInfo {
-        <[i32] as Type<Postgres>>::type_info()
+/// The profiles that were sent one behind the other; those of rows without one are made here.
+fn profiles(sent: &[u8]) -> Vec<Cow<'_, [u8]>> {
+    let mut rest = sent;
+    let mut profiles = Vec::new();
+    while !rest.is_empty() {
+        let next = match Profile::read(rest) {
+            Some((_, after)) => {
+                let own = &rest[..rest.len() - after.len()];
+                Some((Cow::Borrowed(own), after))
+            }
+            None => made(rest),
+        };
+        let Some((profile, after)) = next else { break };
+        profiles.push(profile);
+        rest = after;
     }
+    profiles
 }
 
-impl<'r> Decode<'r, Postgres> for FieldLengths {
-    fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
-        /// Dimensions, flags, the type of items, and twice a length with its lower bound.
-        const HEAD: usize = 12 + 2 * 8;
-        let items = value.as_bytes()?.get(HEAD..).unwrap_or_default();
-        // Each item is its length, which is four, and itself.
-        let (numbers, _) = items.as_chunks::<8>();
-        let number = |[_, _, _, _, a, b, c, d]: &[u8; 8]| i32::from_be_bytes([*a, *b, *c, *d]);
-        let (rows, _) = numbers.as_chunks::<4>();
-        Ok(Self(
-            rows.iter().map(|row| row.each_ref().map(number)).collect(),
-        ))
-    }
-}
-
-fn candidate_ids(row: &PgRow) -> Result<Vec<RecordId>, StoreError> {
-    let kinds: Vec<i16> = list(row, "found_kinds")?;
-    let numbers: Vec<i64> = list(row, "found_numbers")?;
-    let id = |(kind, number): (i16, i64)| {
-        let kind = RecordKind::from_code(kind)
-            .ok_or_else(|| StoreError::inconsistent("records", "kind", number))?;
-        Ok(RecordId { kind, number })
+/// The profile of a vector that was sent in its place: 0, its length, the lengths of its fields,
+/// itself.
+fn made(sent: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
+    let (head, rest) = sent.split_at_checked(21)?;
+    let (numbers, _) = head.get(1..)?.as_chunks::<4>();
+    let number = |at: usize| {
+        numbers
+            .get(at)
+            .map_or(0, |bytes| i32::from_be_bytes(*bytes))
     };
-    kinds.into_iter().zip(numbers).map(id).collect()
+    let (vector, after) = rest.split_at_checked(usize::try_from(number(0)).ok()?)?;
+    let made = profile_of_sent(vector, [number(1), number(2), number(3), number(4)]);
+    (head[0] == 0).then_some((Cow::Owned(made), after))
+}
+
+/// The record that is sent as number * 4 + kind.
+fn record_id(sent: i64) -> Result<RecordId, StoreError> {
+    let number = sent >> 2;
+    let kind = i16::try_from(sent & 3).ok().and_then(RecordKind::from_code);
+    let kind = kind.ok_or_else(|| StoreError::inconsistent("records", "kind", number))?;
+    Ok(RecordId { kind, number })
 }
 
 fn statistics(row: &PgRow) -> Result<Statistics, StoreError> {
