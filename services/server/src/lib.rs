@@ -6,6 +6,7 @@
 pub mod app;
 pub mod config;
 pub mod contexts;
+pub mod streams;
 pub mod telemetry;
 
 pub mod auth;

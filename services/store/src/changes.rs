@@ -78,6 +78,7 @@ pub struct Change {
     pub position: i64,
     audience: Audience,
     told: Told,
+    bytes: usize,
 }
 
 /// What is told of a change.
@@ -125,6 +126,17 @@ pub struct StandingProject {
     created_at: DateTime<Utc>,
 }
 
+impl Changes {
+    /// What a reader may be told of them, with their positions.
+    pub fn told<'a>(&'a self, reader: &'a Reader) -> impl Iterator<Item = (i64, &'a Told)> {
+        let told = |change: &'a Change| {
+            let told = change.told(reader, self.prompts_shared)?;
+            Some((change.position, told))
+        };
+        self.items.iter().filter_map(told)
+    }
+}
+
 impl Change {
     /// What changed, whoever may be told: to see which changes are of the same thing.
     #[must_use]
@@ -132,10 +144,10 @@ impl Change {
         (self.told.kind, &self.told.id)
     }
 
-    /// Whether the thing is gone.
+    /// About how many bytes its texts have.
     #[must_use]
-    pub const fn is_deletion(&self) -> bool {
-        self.told.now.is_none()
+    pub const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// What a reader may be told of it; `prompts_shared` is the tenant's setting at this moment.

@@ -57,7 +57,9 @@ impl Line {
             .set_connection_timeout(Some(PATIENCE))
             .set_response_timeout(Some(PATIENCE))
             .set_push_sender(sender);
-        let connecting = self.client.get_multiplexed_async_connection_with_config(&config);
+        let connecting = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config);
         let mut connection = connecting.await?;
         connection.subscribe(&self.channel).await?;
         Ok(Link { connection, pushes })

@@ -38,7 +38,8 @@ impl TenantTx {
         items: &mut Vec<Change>,
     ) -> Result<usize, StoreError> {
         let of = |wanted| heads.iter().filter(move |(head, _)| head.source == wanted);
-        let positions = |wanted| -> Vec<i64> { of(wanted).map(|(head, _)| head.position).collect() };
+        let positions =
+            |wanted| -> Vec<i64> { of(wanted).map(|(head, _)| head.position).collect() };
         let ids: Vec<RecordId> = of(source::RECORD)
             .filter_map(|(head, audience)| record_id(head, audience))
             .collect();
@@ -48,8 +49,10 @@ impl TenantTx {
             told.extend(records.into_values().map(of_record));
         }
         let gone = self.tombstones(&positions(source::TOMBSTONE)).await?;
-        let mut gone: HashMap<i64, Tombstone> =
-            gone.into_iter().map(|stone| (stone.position, stone)).collect();
+        let mut gone: HashMap<i64, Tombstone> = gone
+            .into_iter()
+            .map(|stone| (stone.position, stone))
+            .collect();
         for (head, audience) in of(source::TOMBSTONE) {
             let stone = gone.remove(&head.position).zip(record_id(head, audience));
             told.extend(stone.map(|(stone, id)| of_tombstone(stone, id)));
@@ -61,11 +64,13 @@ impl TenantTx {
         let mut bytes = 0;
         for (head, audience) in heads {
             if let Some(told) = told.remove(&head.position) {
-                bytes += told.now.as_ref().map_or(0, text_bytes);
+                let own = told.now.as_ref().map_or(0, text_bytes);
+                bytes += own;
                 items.push(Change {
                     position: head.position,
                     audience: *audience,
                     told,
+                    bytes: own,
                 });
             }
         }
