@@ -252,7 +252,7 @@ pub const STREAM_HEARTBEAT: Duration = Duration::from_secs(20);
 pub const STREAM_STALL: Duration = Duration::from_secs(30);
 /// How often the right to an open stream is verified anew: with [`CREDENTIAL_CACHE`], whoever has
 /// lost it is out within ten seconds.
-pub const STREAM_RECHECK: Duration = Duration::from_secs(4);
+pub const STREAM_RECHECK: Duration = Duration::from_secs(3);
 /// How long a stream, which shows nothing meanwhile, waits for a store that cannot verify it.
 pub const STREAM_UNVERIFIED: Duration = Duration::from_secs(15);
 /// How often streams look for changes that no message told of.
