@@ -248,7 +248,7 @@ pub const MEMBER_STREAMS: usize = 16;
 pub const STREAM_UNSENT_BYTES: usize = 1024 * 1024;
 /// How often a stream says that it is there.
 pub const STREAM_HEARTBEAT: Duration = Duration::from_secs(20);
-/// How long the connection of a stream may take nothing of what waits for it.
+/// How long a connection may take nothing of what waits for it.
 pub const STREAM_STALL: Duration = Duration::from_secs(30);
 /// How often the right to an open stream is verified anew: with [`CREDENTIAL_CACHE`], whoever has
 /// lost it is out within ten seconds.

@@ -17,6 +17,7 @@ pub mod mcp;
 pub mod actions;
 
 pub mod lifecycle;
+mod patient;
 mod upkeep;
 pub use lifecycle::serve;
 

@@ -21,6 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
 use crate::http;
+use crate::patient::Patient;
 use crate::upkeep::keep_up;
 
 /// How a replica goes away.
@@ -111,7 +112,8 @@ async fn answer_connections(mut listener: TcpListener, router: Router, stop: Can
         tokio::select! {
             (stream, _) = Listener::accept(&mut listener) => {
                 let service = TowerToHyperService::new(router.clone());
-                let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
+                let stream = TokioIo::new(Patient::new(stream, limits::STREAM_STALL));
+                let connection = open.watch(http.serve_connection(stream, service));
                 tasks.spawn(async move {
                     if let Err(error) = connection.await {
                         tracing::trace!(%error, "connection broken off");

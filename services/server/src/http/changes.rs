@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use cairn_wire::Problem;
@@ -53,6 +53,8 @@ pub async fn stream(
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-store, no-transform"),
         (HeaderName::from_static("x-accel-buffering"), "no"),
+        // Whoever waits for the end of a stream waits for nothing else on its connection.
+        (CONNECTION, "close"),
     ] {
         set.insert(name, HeaderValue::from_static(value));
     }

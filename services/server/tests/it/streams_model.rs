@@ -258,23 +258,23 @@ async fn oracle(app: &TestApp, tenant: &str, name: &str, only_two: bool) -> BTre
     let rows: Vec<(i64, String)> = sqlx::query_as(
         "with t as (select tenant_id from tenants where name = $1),
          me as (select principal_id from principals join t using (tenant_id) where name = $2),
-         some as (select project_id from projects join t using (tenant_id)
+         wanted as (select project_id from projects join t using (tenant_id)
            where not $3 or key = 'name:two')
          select position, 'upsert ' || (array['observation ', 'summary S', 'prompt P'])[kind + 1]
              || number
-           from records join t using (tenant_id) where project_id in (select * from some)
+           from records join t using (tenant_id) where project_id in (select * from wanted)
              and (author_id = (select * from me) or (not private and kind < 2))
          union all
          select position, 'delete ' || (array['observation ', 'summary S', 'prompt P'])[kind + 1]
              || number
-           from tombstones join t using (tenant_id) where project_id in (select * from some)
+           from tombstones join t using (tenant_id) where project_id in (select * from wanted)
              and (author_id = (select * from me) or (not private and kind < 2))
          union all
          select position, 'upsert work_entry ' || event_id from work_entries
-           join t using (tenant_id) where project_id in (select * from some)
+           join t using (tenant_id) where project_id in (select * from wanted)
          union all
          select position, 'upsert project ' || uid from projects join t using (tenant_id)
-           where project_id in (select * from some)",
+           where project_id in (select * from wanted)",
     )
     .bind(tenant)
     .bind(name)
