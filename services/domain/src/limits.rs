@@ -239,7 +239,7 @@ pub const CHANGES: u32 = 100;
 pub const MAX_CHANGES: u32 = 500;
 /// Positions that one answer looks at: of those that the caller may not read, too, so that the
 /// time of an answer does not depend on how many of them there are.
-pub const CHANGES_LOOKED_AT: u32 = 2_000;
+pub const CHANGES_LOOKED_AT: usize = 2_000;
 /// Bytes of texts after which an answer ends: it goes on at its `next`.
 pub const CHANGES_BYTES: usize = 2 * 1024 * 1024;
 /// Streams that a member may have open at once.

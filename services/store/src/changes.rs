@@ -20,6 +20,8 @@ use uuid::Uuid;
 use crate::work_state::HistoryEntry;
 use crate::{StoreError, TenantTx};
 
+/// Positions that a look for few changes looks at.
+const LEAST_LOOKED_AT: usize = 200;
 /// Changes whose texts are read at once: their size is known only then.
 const TOGETHER: usize = 50;
 
@@ -238,15 +240,16 @@ impl TenantTx {
         whose: Whose<'_>,
     ) -> Result<Changes, StoreError> {
         let (horizon, prompts_shared) = self.look().await?;
-        let looked_at = limits::CHANGES_LOOKED_AT;
+        let looked_at = room.changes.saturating_mul(4);
+        let looked_at = looked_at.clamp(LEAST_LOOKED_AT, limits::CHANGES_LOOKED_AT);
         let heads: Vec<Head> = sqlx::query_as(HEADS)
             .bind(self.tenant.key())
             .bind(after)
             .bind(horizon.latest)
-            .bind(i64::from(looked_at))
+            .bind(i64::try_from(looked_at).unwrap_or(i64::MAX))
             .fetch_all(&mut *self.tx)
             .await?;
-        let is_all = heads.len() < usize::try_from(looked_at).unwrap_or(usize::MAX);
+        let is_all = heads.len() < looked_at;
         let mut next = match heads.last() {
             Some(last) if !is_all => last.position,
             _ => horizon.latest.max(after),

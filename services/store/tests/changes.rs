@@ -347,7 +347,7 @@ async fn positions_that_nobody_may_read_are_passed_in_bounded_steps() {
     fill(&mut db.admin().await, &twin, 5_000).await;
     let ben = reader(twin.member);
     let (mut after, mut looks) = (0, 0);
-    let step = i64::from(limits::CHANGES_LOOKED_AT);
+    let step = i64::try_from(limits::CHANGES_LOOKED_AT).expect("small");
     loop {
         let found = look(&db.store, &twin, after, &ben).await;
         assert!(found.next - after <= step && found.next > after);

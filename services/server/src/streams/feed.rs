@@ -191,6 +191,11 @@ impl Feed {
         Ok(())
     }
 
+    /// Whether what stands after a position is kept.
+    pub fn reaches(&self, position: i64) -> bool {
+        position >= lock(&self.ring).start
+    }
+
     /// What is kept after a position; none if it goes further back than that.
     pub fn after(&self, position: i64) -> Option<Page> {
         let ring = lock(&self.ring);

@@ -14,7 +14,9 @@ use cairn_wire::Code;
 use cairn_wire::changes::{StreamAsk, StreamEnd};
 use hyper::body::Bytes;
 use tokio::sync::watch;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, sleep_until};
+use tokio::time::{
+    Instant, Interval, MissedTickBehavior, interval_at, sleep, sleep_until, timeout_at,
+};
 
 use super::body::Lines;
 use super::feed::{Feed, Head, LOOK, Page};
@@ -106,7 +108,16 @@ impl Follower {
 
     /// Goes on until the stream ends.
     pub async fn run(mut self) {
-        if let Err(End::Code(code)) = self.follow().await {
+        let stop = self.app.streams.stop.clone();
+        let sender = self.lines.sender.clone();
+        // Whatever it waits for: nothing keeps a stream that is to end.
+        let end = tokio::select! {
+            biased;
+            () = stop.cancelled() => Err(End::Code(SHUTDOWN)),
+            () = sender.closed() => Err(End::Gone),
+            end = self.follow() => end,
+        };
+        if let Err(End::Code(code)) = end {
             let code = code.to_owned();
             let end = serde_json::to_string(&StreamEnd { code }).unwrap_or_default();
             let end = format!("event: end\ndata: {end}\n\n");
@@ -115,8 +126,6 @@ impl Follower {
     }
 
     async fn follow(&mut self) -> Result<(), End> {
-        let app = Arc::clone(&self.app);
-        let stop = app.streams.stop.clone();
         let (mut heads, mut rights) = (self.feed.heads(), self.feed.rights());
         let mut recheck = every(limits::STREAM_RECHECK);
         let mut heartbeat = every(limits::STREAM_HEARTBEAT);
@@ -136,7 +145,6 @@ impl Follower {
             let sender = self.lines.sender.clone();
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return Err(End::Code(SHUTDOWN)),
                 _ = rights.changed() => self.verify().await?,
                 _ = recheck.tick() => self.verify().await?,
                 permit = sender.reserve(), if wants => {
@@ -152,7 +160,6 @@ impl Follower {
                         }
                     }
                 }
-                () = sender.closed() => return Err(End::Gone),
                 _ = heads.changed() => {
                     if is_behind && self.is_lagging(&heads).await {
                         return Err(End::Code(LAGGED));
@@ -169,13 +176,17 @@ impl Follower {
     /// Makes sure that the reader still may.
     async fn verify(&mut self) -> Result<(), End> {
         let app = Arc::clone(&self.app);
-        let permit = app.streams.verifying.acquire().await;
-        let verified = layer::verify(&app, &self.headers).await;
-        drop(permit);
-        let verified = verified.and_then(|caller| {
+        let verifying = async {
+            let _permit = app.streams.verifying.acquire().await;
+            let caller = layer::verify(&app, &self.headers).await?;
             caller.require(Scope::MemoryRead)?;
             Ok(caller)
-        });
+        };
+        // Nothing is shown until the store tells again, but not for ever.
+        let until = self.verified_at + limits::STREAM_UNVERIFIED;
+        let verified: Result<Caller, Failure> = timeout_at(until, verifying)
+            .await
+            .map_err(|_| End::Code(Code::StoreUnavailable.name()))?;
         match verified {
             Ok(caller) => {
                 let is_same = caller.project_limit == self.caller.project_limit;
@@ -187,12 +198,7 @@ impl Follower {
             Err(failure) => match failure.into_problem().code {
                 // A key that is gone was one.
                 Code::Unauthenticated => Err(End::Code(Code::CredentialRevoked.name())),
-                // Nothing is shown until the store tells again.
-                code if code.status() >= 500
-                    && self.verified_at.elapsed() < limits::STREAM_UNVERIFIED =>
-                {
-                    Ok(())
-                }
+                code if code.status() >= 500 => Ok(()),
                 code => Err(End::Code(code.name())),
             },
         }
@@ -206,12 +212,12 @@ impl Follower {
                 return Ok(Next::Later);
             }
         }
-        if self.feed.look().await.is_err() {
+        if self.feed.reaches(self.cursor) && self.feed.look().await.is_err() {
             return Ok(Next::Later);
         }
         let next = match self.feed.after(self.cursor) {
-            Some(page) => self.from_feed(page).await,
-            None => self.from_store().await,
+            Some(page) => self.next_of_feed(page).await,
+            None => self.next_of_store().await,
         };
         next.or_else(|failure| {
             if let Some(cause) = failure.cause() {
@@ -225,7 +231,7 @@ impl Follower {
         })
     }
 
-    async fn from_feed(&mut self, page: Page) -> Result<Next, Failure> {
+    async fn next_of_feed(&mut self, page: Page) -> Result<Next, Failure> {
         self.is_live = true;
         let known = self.eyes.take();
         let reader = match known.filter(|(_, projects)| *projects == page.projects) {
@@ -259,7 +265,7 @@ impl Follower {
     }
 
     /// Further back than what the feed keeps, each stream reads for itself.
-    async fn from_store(&mut self) -> Result<Next, Failure> {
+    async fn next_of_store(&mut self) -> Result<Next, Failure> {
         self.is_live = false;
         let app = Arc::clone(&self.app);
         let permit = app.streams.reading.acquire().await;

@@ -207,6 +207,8 @@ impl Streams {
         let mut feeds = lock(&self.feeds);
         feeds.retain(|_, feed| feed.strong_count() > 0);
         let open = feeds.get(&tenant).and_then(Weak::upgrade);
+        // One that is replaced is told so: nobody looks after it any more.
+        open.iter().for_each(|feed| feed.is_at(0, Some(horizon)));
         let open = open.filter(|feed| feed.is_alive_in(&horizon.epoch));
         open.unwrap_or_else(|| {
             let feed = Arc::new(Feed::new(self.store.clone(), tenant, horizon));
