@@ -20,6 +20,7 @@ pub mod plain;
 pub mod room;
 pub mod template;
 
+pub mod change;
 pub mod event;
 pub mod filter;
 pub mod hex;

@@ -232,3 +232,28 @@ pub const SEARCH_TIME: Duration = Duration::from_secs(1);
 pub const EVIDENCE_SEARCH_TIME: Duration = Duration::from_secs(2);
 /// How long a verified credential may be believed without asking the store again.
 pub const CREDENTIAL_CACHE: Duration = Duration::from_secs(5);
+
+/// Changes in one answer, by default.
+pub const CHANGES: u32 = 100;
+/// Changes that one answer may be asked for.
+pub const MAX_CHANGES: u32 = 500;
+/// Positions that one answer looks at: of those that the caller may not read, too, so that the
+/// time of an answer does not depend on how many of them there are.
+pub const CHANGES_LOOKED_AT: usize = 2_000;
+/// Bytes of texts after which an answer ends: it goes on at its `next`.
+pub const CHANGES_BYTES: usize = 2 * 1024 * 1024;
+/// Streams that a member may have open at once.
+pub const MEMBER_STREAMS: usize = 16;
+/// Bytes that a stream may hold for a reader who does not take them.
+pub const STREAM_UNSENT_BYTES: usize = 1024 * 1024;
+/// How often a stream says that it is there.
+pub const STREAM_HEARTBEAT: Duration = Duration::from_secs(20);
+/// How long a connection may take nothing of what waits for it.
+pub const STREAM_STALL: Duration = Duration::from_secs(30);
+/// How often the right to an open stream is verified anew: with [`CREDENTIAL_CACHE`], whoever has
+/// lost it is out within ten seconds.
+pub const STREAM_RECHECK: Duration = Duration::from_secs(3);
+/// How long a stream, which shows nothing meanwhile, waits for a store that cannot verify it.
+pub const STREAM_UNVERIFIED: Duration = Duration::from_secs(15);
+/// How often streams look for changes that no message told of.
+pub const STREAM_POLL: Duration = Duration::from_secs(2);

@@ -96,6 +96,9 @@ pub enum Rejection {
     /// A page's cursor is forged or of another list.
     #[error("this page is unknown; start with the first")]
     InvalidCursor,
+    /// A position that the tenant has not reached, or of another life of its database.
+    #[error("this position is unknown here; start again from 0")]
+    PositionUnknown,
     /// A search for nothing in particular.
     #[error("give a query or a filter")]
     QueryOrFilterRequired,
@@ -156,6 +159,7 @@ impl Rejection {
             Self::InsufficientScope(_) => "insufficient_scope",
             Self::Claimed { .. } => "claimed",
             Self::InvalidCursor => "invalid_cursor",
+            Self::PositionUnknown => "position_unknown",
             Self::QueryOrFilterRequired => "query_or_filter_required",
             Self::Conflict(_) => "conflict",
         }

@@ -7,12 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cairn_domain::ids::TenantId;
 use cairn_store::Store;
+use cairn_store::bus::Message;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
 use chrono::{DateTime, Utc};
+use tokio::sync::broadcast::error::RecvError;
 
 use crate::auth::CredentialCache;
 use crate::contexts::Contexts;
+use crate::streams::Streams;
 
 /// What the whole process shares.
 pub struct App {
@@ -26,6 +29,8 @@ pub struct App {
     pub clock: Clock,
     /// Credentials seen in the last five seconds.
     pub credentials: CredentialCache,
+    /// Streams that are open.
+    pub streams: Streams,
     /// Which hosts and sites may call.
     pub door: Door,
     draining: AtomicBool,
@@ -43,6 +48,7 @@ impl App {
     ) -> Arc<Self> {
         Arc::new(Self {
             contexts: Contexts::new(store.clone(), shared),
+            streams: Streams::new(store.clone()),
             store,
             continuations,
             clock,
@@ -53,9 +59,33 @@ impl App {
     }
 
     /// To be called once a change of keys, grants, members or roles is committed: from here on
-    /// nobody is let in by what was known before.
+    /// nobody is let in by what was known before, here at once and on the other replicas as soon
+    /// as they hear of it.
     pub fn rights_changed(&self, tenant: TenantId) {
-        self.credentials.forget(tenant);
+        self.credentials.forget(tenant.uuid());
+        let told = Message::RightsChanged(tenant.uuid());
+        self.store.bus().publish(told);
+    }
+
+    /// Does what the messages of all replicas ask for, until it is dropped.
+    pub async fn listen(&self) {
+        let mut messages = self.store.bus().subscribe();
+        loop {
+            match messages.recv().await {
+                Ok(Message::RightsChanged(tenant)) => {
+                    self.credentials.forget(tenant);
+                    self.streams.rights_changed(tenant);
+                }
+                Ok(Message::Moved(tenant)) => self.streams.wake(tenant),
+                Err(RecvError::Closed) => return,
+                // One that was lost may have been any, and one that is not known means nothing.
+                Ok(Message::Missed) | Err(RecvError::Lagged(_)) => {
+                    self.credentials.forget_all();
+                    self.streams.wake_all();
+                }
+                Ok(_) => {}
+            }
+        }
     }
 
     /// Whether the process is about to stop.

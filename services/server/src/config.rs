@@ -103,8 +103,21 @@ impl Config {
         Ok(Self::database_url(&values(sources())?))
     }
 
+    /// The address of Redis alone, if one is set: an operator's command tells the replicas what it
+    /// has changed.
+    ///
+    /// # Errors
+    /// If the settings cannot be read.
+    pub fn load_redis_url() -> anyhow::Result<Option<Secret>> {
+        Ok(Self::url(&values(sources())?, "redis_url"))
+    }
+
     fn database_url(values: &HashMap<String, String>) -> Option<Secret> {
-        let value = values.get("database_url").map(|value| value.trim());
+        Self::url(values, "database_url")
+    }
+
+    fn url(values: &HashMap<String, String>, name: &str) -> Option<Secret> {
+        let value = values.get(name).map(|value| value.trim());
         value
             .filter(|value| !value.is_empty())
             .map(|value| Secret(value.to_owned()))

@@ -6,6 +6,7 @@
 pub mod app;
 pub mod config;
 pub mod contexts;
+pub mod streams;
 pub mod telemetry;
 
 pub mod auth;
@@ -16,6 +17,7 @@ pub mod mcp;
 pub mod actions;
 
 pub mod lifecycle;
+mod patient;
 mod upkeep;
 pub use lifecycle::serve;
 

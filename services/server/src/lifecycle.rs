@@ -21,6 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
 use crate::http;
+use crate::patient::Patient;
 use crate::upkeep::keep_up;
 
 /// How a replica goes away.
@@ -67,6 +68,7 @@ pub async fn serve(
     let server = answer_connections(listener, router, stop_accepting.clone());
     let mut server = AbortOnDropHandle::new(tokio::spawn(server));
     let upkeep = AbortOnDropHandle::new(tokio::spawn(keep_up(app.store.clone())));
+    let streams = AbortOnDropHandle::new(tokio::spawn(keep_streams(Arc::clone(&app))));
     tokio::select! {
         ended = &mut server => ended.context("the server task ended unasked")?,
         () = shutdown => {
@@ -74,6 +76,7 @@ pub async fn serve(
             tracing::info!("draining");
             tokio::time::sleep(drain.notice).await;
             stop_accepting.cancel();
+            app.streams.stop();
             if let Ok(ended) = tokio::time::timeout(drain.request_time(), &mut server).await {
                 ended.context("the server task failed")?;
             } else {
@@ -81,7 +84,7 @@ pub async fn serve(
             }
         }
     }
-    drop((server, upkeep));
+    drop((server, upkeep, streams));
     if tokio::time::timeout(drain.close_time(), app.store.close())
         .await
         .is_err()
@@ -90,6 +93,11 @@ pub async fn serve(
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Listens to the other replicas and looks for what streams wait for, until it is dropped.
+async fn keep_streams(app: Arc<App>) {
+    tokio::join!(app.listen(), app.streams.watch());
 }
 
 /// Answers each connection in a task of its own, until told to stop; then waits for those with a
@@ -104,7 +112,8 @@ async fn answer_connections(mut listener: TcpListener, router: Router, stop: Can
         tokio::select! {
             (stream, _) = Listener::accept(&mut listener) => {
                 let service = TowerToHyperService::new(router.clone());
-                let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
+                let stream = TokioIo::new(Patient::new(stream, limits::STREAM_STALL));
+                let connection = open.watch(http.serve_connection(stream, service));
                 tasks.spawn(async move {
                     if let Err(error) = connection.await {
                         tracing::trace!(%error, "connection broken off");

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use cairn_server::app::{App, Clock};
 use cairn_server::config::{Config, Secret, Stores};
 use cairn_server::{admin, embedded, http, lifecycle, telemetry};
+use cairn_store::bus::Bus;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::{Caps, Continuations};
 use cairn_store::cursor_keys::KeyRing;
@@ -71,7 +72,17 @@ async fn run(command: Command) -> anyhow::Result<()> {
             pool: 2,
         })
         .await?;
+        let bus = Config::load_redis_url()?.map(|url| bus(&url));
+        let store = match bus.transpose() {
+            Ok(bus) => store.with_bus(bus.unwrap_or_else(Bus::local)),
+            Err(error) => {
+                // What is to be done is done all the same; the replicas find it in time.
+                tracing::warn!("{error:#}");
+                store
+            }
+        };
         let done = run_admin(&store, &Clock::system(), command.clone()).await;
+        store.bus().flush().await;
         store.close().await;
         return done;
     }
@@ -113,6 +124,11 @@ fn shared_continuations(
         ..Caps::default()
     };
     Ok(continuations.context("CAIRN_REDIS_URL")?.with_caps(caps))
+}
+
+fn bus(redis_url: &Secret) -> anyhow::Result<Bus> {
+    let bus = Bus::connect(redis_url.reveal());
+    bus.map_err(anyhow::Error::msg).context("CAIRN_REDIS_URL")
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
@@ -218,7 +234,7 @@ async fn open(config: &Config) -> anyhow::Result<Opened> {
             };
             let shared = ContextCache::connect(redis_url.reveal());
             Ok(Opened {
-                store: Store::connect(&options).await?,
+                store: Store::connect(&options).await?.with_bus(bus(redis_url)?),
                 continuations: shared_continuations(redis_url, cursor_keys, *cursor_tenant_bytes)?,
                 shared: Some(
                     shared

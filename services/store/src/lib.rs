@@ -23,6 +23,8 @@ pub use tenant_tx::TenantTx;
 mod system_tx;
 pub use system_tx::{Credential, FirstKey, SystemTx};
 
+pub mod bus;
+pub mod changes;
 pub mod context;
 pub mod context_cache;
 pub mod credentials;

@@ -7,7 +7,10 @@ use cairn_domain::ids::{ProjectId, TenantId};
 use cairn_domain::limits;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Connection, PgConnection, PgPool, Postgres, Transaction};
+use uuid::Uuid;
 
+use crate::bus::Bus;
+use crate::changes::Horizon;
 use crate::context::ContextRevision;
 use crate::migrate::{self, Newer, statement};
 use crate::turns::Turns;
@@ -60,6 +63,7 @@ fn is_gone(error: &sqlx::Error) -> bool {
 pub struct Store {
     pool: PgPool,
     turns: Arc<Turns>,
+    bus: Bus,
 }
 
 impl Store {
@@ -79,10 +83,23 @@ impl Store {
             .connect_with(address)
             .await?;
         let turns = Arc::new(Turns::of_pool(options.pool));
-        let store = Self { pool, turns };
+        let bus = Bus::local();
+        let store = Self { pool, turns, bus };
         store.check_role().await?;
         migrate::check(&store.pool, Newer::Refused).await?;
         Ok(store)
+    }
+
+    /// The same store, telling other processes of what it writes.
+    #[must_use]
+    pub fn with_bus(self, bus: Bus) -> Self {
+        Self { bus, ..self }
+    }
+
+    /// What processes tell each other of this store.
+    #[must_use]
+    pub const fn bus(&self) -> &Bus {
+        &self.bus
     }
 
     /// Waits for a writer's turn, to be taken before the transaction and held to its end: one
@@ -128,7 +145,12 @@ impl Store {
             time.as_millis()
         );
         let tx = self.begin(begin).await?;
-        Ok(TenantTx { tx, tenant })
+        Ok(TenantTx {
+            tx,
+            tenant,
+            bus: self.bus.clone(),
+            moved: false,
+        })
     }
 
     /// Begins a transaction for the calls across tenants. `name` says what for, in traces.
@@ -168,6 +190,25 @@ impl Store {
         let read = |(project, settings): (Option<i64>, Option<i64>)| {
             let (project, settings) = project.zip(settings)?;
             Some(ContextRevision { project, settings })
+        };
+        Ok(rows.into_iter().map(read).collect())
+    }
+
+    /// How far tenants are, in the order asked; `None` for a tenant that is gone. One statement
+    /// for all who wait.
+    ///
+    /// # Errors
+    /// `Unavailable` or `Timeout` if the database does not answer.
+    pub async fn horizons(&self, tenants: &[TenantId]) -> Result<Vec<Option<Horizon>>, StoreError> {
+        let keys: Vec<i32> = tenants.iter().map(|tenant| tenant.key()).collect();
+        let ask = "select last, epoch, life from system_positions($1) order by nth";
+        let asked = sqlx::query_as(ask).bind(keys).fetch_all(&self.pool);
+        // Without a transaction no limit of a statement applies.
+        let rows = tokio::time::timeout(limits::STATEMENT_TIME, asked).await;
+        let rows: Vec<(Option<i64>, Option<Uuid>, String)> =
+            rows.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+        let read = |(last, epoch, life): (Option<i64>, Option<Uuid>, String)| {
+            Some(Horizon::of(last?, epoch?, &life))
         };
         Ok(rows.into_iter().map(read).collect())
     }

@@ -9,6 +9,8 @@
 //! | `has_credential` | the start of the embedded form, to see whether it is the first |
 //! | `clean_search_index` | the server's maintenance, every few seconds |
 //! | `find_stale`, `find_uncounted` | the server's maintenance, likewise |
+//! | `renew_epochs` | `admin position restart`, after a backup was restored |
+//! | `positions` | [`Store::horizons`], for streams that wait |
 //! | `context_revisions` | [`Store::context_revisions`], for contexts that are kept |
 //!
 //! Each row carries its tenant; from there on it is `TenantTx`.
@@ -189,6 +191,19 @@ impl SystemTx {
             (verified(tenant, tenant_uid), ProjectId { key, uuid })
         };
         Ok(rows.into_iter().map(read).collect())
+    }
+
+    /// Makes every position of before unknown, in all tenants, and writes it down in their audit
+    /// logs. Gives how many they are.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn renew_epochs(&mut self, now: DateTime<Utc>) -> Result<i64, StoreError> {
+        let renewed = sqlx::query_scalar("select system_renew_epochs($1)")
+            .bind(now)
+            .fetch_one(&mut *self.tx)
+            .await?;
+        Ok(renewed)
     }
 
     /// Makes what was written last.

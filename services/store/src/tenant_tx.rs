@@ -5,11 +5,15 @@ use cairn_domain::ids::TenantId;
 use sqlx::{Postgres, Transaction};
 
 use crate::StoreError;
+use crate::bus::{Bus, Message};
 
 /// A transaction inside one tenant. Row-level security confines it; dropping it rolls back.
 pub struct TenantTx {
     pub(crate) tx: Transaction<'static, Postgres>,
     pub(crate) tenant: TenantId,
+    pub(crate) bus: Bus,
+    /// Whether a position was taken in it.
+    pub(crate) moved: bool,
 }
 
 impl TenantTx {
@@ -19,11 +23,16 @@ impl TenantTx {
         self.tenant
     }
 
-    /// Makes everything written in it last.
+    /// Makes everything written in it last, and tells those who wait for a new position if there
+    /// is one.
     ///
     /// # Errors
     /// `Unavailable` if Postgres went away: then nothing is known of the outcome.
     pub async fn commit(self) -> Result<(), StoreError> {
-        Ok(self.tx.commit().await?)
+        self.tx.commit().await?;
+        if self.moved {
+            self.bus.publish(Message::Moved(self.tenant.uuid()));
+        }
+        Ok(())
     }
 }

@@ -26,6 +26,8 @@ const RAISED: [&str; 13] = [
     "system_find_tenant cairn_system",
     "system_find_uncounted cairn_system",
     "system_has_credential cairn_system",
+    "system_positions cairn_system",
+    "system_renew_epochs cairn_system",
 ];
 
 #[tokio::test]

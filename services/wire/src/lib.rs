@@ -9,6 +9,7 @@ pub mod problem;
 pub use problem::{Code, Problem};
 
 pub mod auth;
+pub mod changes;
 pub mod context;
 pub mod events;
 pub mod observations;

@@ -267,6 +267,7 @@ impl From<Rejection> for Problem {
                 ..Self::new(Code::Claimed, detail)
             },
             Rejection::InvalidCursor => Self::new(Code::InvalidCursor, detail),
+            Rejection::PositionUnknown => Self::new(Code::PositionUnknown, detail),
             Rejection::QueryOrFilterRequired => Self::new(Code::QueryOrFilterRequired, detail),
             Rejection::Conflict(_) => Self::new(Code::Conflict, detail),
         }

@@ -1,5 +1,6 @@
 //! Actions: what a caller can do, one file each. HTTP and MCP are two doors to them.
 
+pub mod changes;
 pub mod context;
 pub mod events;
 pub mod observations;

@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use cairn_domain::ids::ProjectId;
 use cairn_domain::limits;
 use cairn_domain::scope::{Scope, Scopes};
+use cairn_store::bus::Message;
 use cairn_store::credentials::{KeyOwner, NewCredential};
 use cairn_store::{Store, StoreError, TenantTx};
 use chrono::TimeDelta;
@@ -145,7 +146,7 @@ pub async fn create_key(
     Ok(key)
 }
 
-/// Ends a key.
+/// Ends a key, and tells those who let it in.
 ///
 /// # Errors
 /// If there is no such tenant or key, or the store is unavailable.
@@ -161,6 +162,8 @@ pub async fn revoke_key(
         bail!("there is no key {key_id:?}");
     }
     tx.commit().await?;
+    let told = Message::RightsChanged(tenant.uuid());
+    store.bus().publish(told);
     Ok(())
 }
 

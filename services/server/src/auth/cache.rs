@@ -1,40 +1,71 @@
 //! Credentials seen a moment ago, so that a burst of calls asks the store once.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use cairn_domain::ids::TenantId;
 use cairn_domain::limits;
 use cairn_store::Credential;
 use cairn_wire::Problem;
 use moka::future::Cache;
+use tokio::time::Instant;
+use uuid::Uuid;
 
 /// Credentials kept in memory at once.
 const CAPACITY: u64 = 10_000;
+/// How often a credential is looked up while its tenant's rights go on changing.
+const ATTEMPTS: u32 = 3;
 
-/// Verified credentials by the hash of their key, for at most five seconds: a revoked one ends
-/// within that time on every replica.
-pub struct CredentialCache(Cache<[u8; 32], Arc<Credential>>);
+/// Verified credentials by the hash of their key, for at most five seconds from the moment at
+/// which the store was asked: a revoked one ends within that time on every replica.
+pub struct CredentialCache {
+    seen: Cache<[u8; 32], Seen>,
+    forgotten: Mutex<Forgotten>,
+}
+
+/// A credential as the store answered it.
+#[derive(Clone)]
+struct Seen {
+    credential: Arc<Credential>,
+    /// Before the question: what changed after this moment may be missing in the answer.
+    asked_at: Instant,
+}
+
+/// Since when what is known of a tenant counts no more.
+#[derive(Default)]
+struct Forgotten {
+    tenants: HashMap<Uuid, Instant>,
+    /// The same for all tenants.
+    everything: Option<Instant>,
+}
 
 impl CredentialCache {
     /// An empty cache.
     #[must_use]
     pub fn new() -> Self {
-        let cache = Cache::builder();
-        Self(
-            cache
-                .max_capacity(CAPACITY)
-                .time_to_live(limits::CREDENTIAL_CACHE)
-                .support_invalidation_closures()
-                .build(),
-        )
+        let seen = Cache::builder()
+            .max_capacity(CAPACITY)
+            .time_to_live(limits::CREDENTIAL_CACHE)
+            .build();
+        Self {
+            seen,
+            forgotten: Mutex::default(),
+        }
     }
 
-    /// Forgets every credential of a tenant, because rights in it have changed. One that is being
-    /// looked up at this moment may stay for its time.
-    pub fn forget(&self, tenant: TenantId) {
-        let of_tenant = move |_: &[u8; 32], seen: &Arc<Credential>| seen.tenant == tenant;
-        // Fails only for a cache that takes no such question.
-        drop(self.0.invalidate_entries_if(of_tenant));
+    /// Forgets every credential of a tenant, because rights in it have changed; those that are
+    /// being looked up at this moment, too.
+    pub fn forget(&self, tenant: Uuid) {
+        let now = Instant::now();
+        let mut forgotten = self.forgotten();
+        // What was asked so long ago counts no more in any case.
+        let is_recent = |at: &mut Instant| now - *at <= limits::CREDENTIAL_CACHE;
+        forgotten.tenants.retain(|_, at| is_recent(at));
+        forgotten.tenants.insert(tenant, now);
+    }
+
+    /// Forgets every credential, because it is not known in which tenants rights have changed.
+    pub fn forget_all(&self) {
+        self.forgotten().everything = Some(Instant::now());
     }
 
     /// The credential of this hash, as it was seen a moment ago or as `find` verifies it now.
@@ -45,17 +76,51 @@ impl CredentialCache {
     pub async fn get_or_find<F>(
         &self,
         hash: [u8; 32],
-        find: impl FnOnce() -> F,
+        find: impl Fn() -> F,
     ) -> Result<Arc<Credential>, Problem>
     where
         F: Future<Output = Result<Arc<Credential>, Problem>>,
     {
-        if let Some(seen) = self.0.get(&hash).await {
-            return Ok(seen);
+        let mut attempt = 0;
+        loop {
+            if let Some(seen) = self.seen.get(&hash).await {
+                if self.counts(&seen) {
+                    return Ok(seen.credential);
+                }
+                self.seen.invalidate(&hash).await;
+            }
+            let look = async {
+                let asked_at = Instant::now();
+                let credential = find().await?;
+                Ok(Seen {
+                    credential,
+                    asked_at,
+                })
+            };
+            // The search is rare and its state large: apart, it does not weigh on every request.
+            let found = Box::pin(self.seen.try_get_with(hash, look)).await;
+            let found = found.map_err(|problem: Arc<Problem>| Arc::unwrap_or_clone(problem))?;
+            attempt += 1;
+            if self.counts(&found) || attempt == ATTEMPTS {
+                return Ok(found.credential);
+            }
         }
-        // The search is rare and its state large: apart, it does not weigh on every request.
-        let found = Box::pin(self.0.try_get_with(hash, find())).await;
-        found.map_err(Arc::unwrap_or_clone)
+    }
+
+    /// Whether an answer may still be believed.
+    fn counts(&self, seen: &Seen) -> bool {
+        let forgotten = self.forgotten();
+        let of_tenant = forgotten.tenants.get(&seen.credential.tenant.uuid());
+        let since = of_tenant.copied().max(forgotten.everything);
+        let is_fresh = seen.asked_at.elapsed() < limits::CREDENTIAL_CACHE;
+        is_fresh && since.is_none_or(|since| since < seen.asked_at)
+    }
+
+    fn forgotten(&self) -> std::sync::MutexGuard<'_, Forgotten> {
+        // What it guards is whole at every point where something could panic.
+        self.forgotten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -69,7 +134,7 @@ impl Default for CredentialCache {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use cairn_domain::ids::PrincipalId;
+    use cairn_domain::ids::{PrincipalId, TenantId};
     use cairn_domain::scope::Scopes;
     use cairn_wire::Code;
     use chrono::DateTime;
@@ -130,7 +195,27 @@ mod tests {
             Ok(credential())
         };
         let seen = cache.get_or_find([1; 32], find).await.expect("found");
-        cache.forget(seen.tenant);
+        cache.forget(seen.tenant.uuid());
+        cache.get_or_find([1; 32], find).await.expect("found");
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+        cache.forget(Uuid::max());
+        cache.get_or_find([1; 32], find).await.expect("kept");
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+        cache.forget_all();
+        cache.get_or_find([1; 32], find).await.expect("found");
+        assert_eq!(asked.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test]
+    async fn what_changes_while_it_is_looked_up_is_asked_again() {
+        let cache = CredentialCache::new();
+        let asked = AtomicU32::new(0);
+        let find = || async {
+            if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+                cache.forget(Uuid::nil());
+            }
+            Ok(credential())
+        };
         cache.get_or_find([1; 32], find).await.expect("found");
         assert_eq!(asked.load(Ordering::Relaxed), 2);
     }

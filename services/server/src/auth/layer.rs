@@ -23,13 +23,22 @@ use crate::app::App;
 /// # Errors
 /// 401 without a valid credential; 503 if the store cannot tell: never an unverified request.
 pub async fn authenticate(app: &App, request: &mut Request) -> Result<(), Failure> {
-    let verified = tokio::time::timeout(limits::ANSWER_TIME, verify(app, request.headers()));
-    let caller = verified.await.unwrap_or(Err(StoreError::Timeout.into()))?;
+    let caller = verify(app, request.headers()).await?;
     request.extensions_mut().insert(caller);
     Ok(())
 }
 
-async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
+/// The caller whose credential stands in the headers, as it is good for something at this moment.
+/// What goes on for longer than a request asks again with the headers that it came with.
+///
+/// # Errors
+/// As [`authenticate`].
+pub async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
+    let verified = tokio::time::timeout(limits::ANSWER_TIME, verify_at_leisure(app, headers));
+    verified.await.unwrap_or(Err(StoreError::Timeout.into()))
+}
+
+async fn verify_at_leisure(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
     let key = bearer(headers)
         .and_then(ApiKey::parse)
         .ok_or_else(unauthenticated)?;

@@ -7,6 +7,7 @@ mod door;
 mod stack;
 
 mod auth;
+mod changes;
 pub mod compat;
 mod context;
 mod events;
@@ -69,6 +70,8 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(search::mem_search))
         .routes(routes!(search::find, search::find_posted))
         .routes(routes!(timeline::show))
+        .routes(routes!(changes::list))
+        .routes(routes!(changes::stream))
         .routes(routes!(observations::add, observations::list))
         .routes(routes!(observations::by_file))
         .routes(routes!(

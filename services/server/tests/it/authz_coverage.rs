@@ -102,6 +102,9 @@ fn operations() -> Vec<Operation> {
             read,
             false,
         ),
+        get("/v1/changes", "/v1/changes?project=*", read, false),
+        // One that opens would not end; what it shows is the business of `streams_model.rs`.
+        get("/v1/stream", "/v1/stream?after=99999", read, false),
         patch("/v1/observations/{id}", "/v1/observations/1"),
         patch("/v1/summaries/{id}", "/v1/summaries/S1"),
         get("/v1/observations/{id}", "/v1/observations/1", read, true),

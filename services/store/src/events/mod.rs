@@ -238,6 +238,7 @@ impl TenantTx {
             plan.number_tool_uses(last - need.tool_uses);
         }
         if need.positions > 0 {
+            self.moved = true;
             let (observation, summary, prompt, position): (i64, i64, i64, i64) = sqlx::query_as(
                 "update tenant_counters set observation = observation + $2,
                    summary = summary + $3, prompt = prompt + $4, position = position + $5

@@ -22,19 +22,10 @@ use crate::{StoreError, TenantTx};
 use body::RecordColumns;
 use row::{project_keys, readable, records_by_id, row_columns, row_joins};
 
-impl TenantTx {
-    /// The records of these ids that the reader may read, in the order asked; others are left
-    /// out without a word.
-    ///
-    /// # Errors
-    /// `Inconsistent` if a row holds a value of no meaning.
-    pub async fn get_records(
-        &mut self,
-        ids: &[RecordId],
-        reader: &Reader,
-    ) -> Result<Vec<Record>, StoreError> {
-        let (kinds, numbers) = split(ids);
-        let rows: Vec<RecordColumns> = sqlx::query_as(concat!(
+/// Whole records of ids, of those on which the condition holds. Selects [`RecordColumns`].
+macro_rules! whole_records {
+    ($condition:expr) => {
+        concat!(
             "select ",
             row_columns!("r"),
             ", r.position, r.private, r.concepts, r.read_tokens, r.work_tokens,
@@ -58,21 +49,63 @@ impl TenantTx {
              left join summaries y on r.kind = 1 and y.tenant_id = $1 and y.number = r.number
              left join prompts q on r.kind = 2 and q.tenant_id = $1 and q.number = r.number
              where ",
-            readable!("r"),
-        ))
-        .bind(self.tenant.key())
-        .bind(reader.principal.key)
-        .bind(project_keys(&reader.projects))
-        .bind(kinds)
-        .bind(numbers)
-        .fetch_all(&mut *self.tx)
-        .await?;
+            $condition,
+        )
+    };
+}
+
+const READABLE: &str = whole_records!(readable!("r"));
+/// Without a reader: none may be named.
+const UNGUARDED: &str = whole_records!("$2::int is null and $3::int[] is null");
+
+impl TenantTx {
+    /// The records of these ids that the reader may read, in the order asked; others are left
+    /// out without a word.
+    ///
+    /// # Errors
+    /// `Inconsistent` if a row holds a value of no meaning.
+    pub async fn get_records(
+        &mut self,
+        ids: &[RecordId],
+        reader: &Reader,
+    ) -> Result<Vec<Record>, StoreError> {
+        let found = self.read_whole(READABLE, ids, Some(reader)).await?;
+        Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
+    }
+
+    /// The records of these ids, whoever may read them: for those who decide that themselves, item
+    /// by item.
+    ///
+    /// # Errors
+    /// As [`TenantTx::get_records`].
+    pub(crate) async fn get_unguarded(
+        &mut self,
+        ids: &[RecordId],
+    ) -> Result<HashMap<RecordId, Record>, StoreError> {
+        self.read_whole(UNGUARDED, ids, None).await
+    }
+
+    async fn read_whole(
+        &mut self,
+        statement: &'static str,
+        ids: &[RecordId],
+        reader: Option<&Reader>,
+    ) -> Result<HashMap<RecordId, Record>, StoreError> {
+        let (kinds, numbers) = split(ids);
+        let rows: Vec<RecordColumns> = sqlx::query_as(statement)
+            .bind(self.tenant.key())
+            .bind(reader.map(|reader| reader.principal.key))
+            .bind(reader.and_then(|reader| project_keys(&reader.projects)))
+            .bind(kinds)
+            .bind(numbers)
+            .fetch_all(&mut *self.tx)
+            .await?;
         let mut found: HashMap<RecordId, Record> = HashMap::new();
         for row in rows {
             let record = row.read()?;
             found.insert(record.row.id, record);
         }
-        Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
+        Ok(found)
     }
 }
 

@@ -3,5 +3,5 @@
 mod read;
 mod write;
 
-pub use read::{history, read};
+pub use read::{history, history_item, read};
 pub use write::write;

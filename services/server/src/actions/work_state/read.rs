@@ -4,7 +4,7 @@ use cairn_domain::room::Room;
 use cairn_domain::scope::Scope;
 use cairn_domain::work_state::{Lines, render_read};
 use cairn_domain::{Rejection, context::Zone, limits};
-use cairn_store::work_state::WorkPick;
+use cairn_store::work_state::{HistoryEntry, WorkPick};
 use cairn_wire::work_state::{
     HistoryAnswer, HistoryItem, HistoryQuery, WorkAnswer, WorkList, WorkQuery,
 };
@@ -86,22 +86,29 @@ pub async fn history(
     let more = entries.len() > usize::try_from(limit).unwrap_or(usize::MAX);
     let mut items = Vec::with_capacity(entries.len());
     for entry in entries {
-        items.push(HistoryItem {
-            event_id: entry.event_id,
-            hlc: entry.place().hlc.to_string(),
-            after: entry.after().map(|hlc| hlc.to_string()),
-            fields: serde_json::from_str(&entry.fields)
-                .map_err(|e| Failure::fault(e.to_string()))?,
-            project: entry.project,
-            list: entry.list,
-            action: entry.action,
-            at: entry.at,
-            arrived_at: entry.arrived_at,
-            author: entry.author,
-            session: entry.session,
-        });
+        items.push(history_item(entry)?);
     }
     items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     let next_cursor = items.last().filter(|_| more).map(HistoryItem::cursor);
     Ok(HistoryAnswer { items, next_cursor })
+}
+
+/// An entry as it is sent.
+///
+/// # Errors
+/// A fault of ours, if what is stored cannot be read.
+pub fn history_item(entry: HistoryEntry) -> Result<HistoryItem, Failure> {
+    Ok(HistoryItem {
+        event_id: entry.event_id,
+        hlc: entry.place().hlc.to_string(),
+        after: entry.after().map(|hlc| hlc.to_string()),
+        fields: serde_json::from_str(&entry.fields).map_err(|e| Failure::fault(e.to_string()))?,
+        project: entry.project,
+        list: entry.list,
+        action: entry.action,
+        at: entry.at,
+        arrived_at: entry.arrived_at,
+        author: entry.author,
+        session: entry.session,
+    })
 }

@@ -4,6 +4,7 @@
 mod caller;
 pub mod frozen;
 pub mod process;
+pub mod stream;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +14,13 @@ use cairn_domain::scope::{Scope, Scopes};
 use cairn_server::app::{App, Clock, Door};
 use cairn_server::auth::key::ApiKey;
 use cairn_server::lifecycle::{self, Drain};
-use cairn_store::Store;
+use cairn_store::bus::Bus;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
 use cairn_store::credentials::{KeyOwner, NewCredential};
 use cairn_store::cursor_keys::KeyRing;
 use cairn_store::test_util::{TestDb, Twin, shared_redis_url};
+use cairn_store::{Store, StoreOptions};
 use chrono::{TimeDelta, Utc};
 use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use tokio::net::TcpListener;
@@ -102,6 +104,23 @@ impl TestApp {
         let never = std::future::pending();
         tokio::spawn(lifecycle::serve(app, listener, DRAIN, never));
         base
+    }
+
+    /// Another replica over the same database, with a store and a bus of its own; answers its app
+    /// and where it listens. It ends with the test.
+    pub async fn replica(&self, bus: Bus) -> (Arc<App>, String) {
+        let options = StoreOptions {
+            url: self.db.app_url.clone(),
+            pool: 10,
+        };
+        let store = Store::connect(&options).await.expect("connected");
+        let (clock, door) = (self.app.clock.clone(), self.app.door.clone());
+        let store = store.with_bus(bus);
+        let app = App::new(store, redis_continuations(), None, clock, door);
+        let (listener, base) = listen().await;
+        let never = std::future::pending();
+        tokio::spawn(lifecycle::serve(Arc::clone(&app), listener, DRAIN, never));
+        (app, base)
     }
 
     async fn made(
@@ -202,6 +221,13 @@ impl TestApp {
         );
         Caller::new(&self.base, Some(&key.await))
     }
+}
+
+/// Waits for what must happen, but not for ever.
+pub async fn soon<T>(happens: impl Future<Output = T>) -> T {
+    let limit = Duration::from_secs(30);
+    let happened = tokio::time::timeout(limit, happens).await;
+    happened.expect("it happens soon")
 }
 
 /// Continuations in the shared Redis, under a prefix of their own.
