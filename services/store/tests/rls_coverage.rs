@@ -12,7 +12,7 @@ const ACROSS_TENANTS: [&str; 3] = [
     "tenants_uid_key",
 ];
 /// Functions that run as another role, and which.
-const RAISED: [&str; 13] = [
+const RAISED: &[&str] = &[
     "search_candidates cairn_search",
     "search_matches cairn_search",
     "search_pool cairn_search",
