@@ -232,3 +232,14 @@ pub const SEARCH_TIME: Duration = Duration::from_secs(1);
 pub const EVIDENCE_SEARCH_TIME: Duration = Duration::from_secs(2);
 /// How long a verified credential may be believed without asking the store again.
 pub const CREDENTIAL_CACHE: Duration = Duration::from_secs(5);
+
+/// Requests of a whole tenant, as a multiple of those of one caller.
+pub const TENANT_RATE: u32 = 10;
+/// What may come at once of what a minute allows: a fifth, 120 of 600.
+pub const RATE_BURST: u32 = 5;
+/// Failed sign-ins of one address in a minute.
+pub const FAILED_SIGN_INS: u32 = 20;
+/// How long a request waits to be counted: whoever is not answered by then is let in.
+pub const RATE_TIME: Duration = Duration::from_millis(50);
+/// Callers and days whose requests wait in one replica to be counted.
+pub const USAGE_ENTRIES: usize = 20_000;
