@@ -243,3 +243,5 @@ pub const FAILED_SIGN_INS: u32 = 20;
 pub const RATE_TIME: Duration = Duration::from_millis(50);
 /// Callers and days whose requests wait in one replica to be counted.
 pub const USAGE_ENTRIES: usize = 20_000;
+/// Days of usage that are shown if nobody says which.
+pub const USAGE_DAYS: u64 = 30;

@@ -6,7 +6,10 @@
 pub mod app;
 pub mod config;
 pub mod contexts;
+pub mod guards;
+pub mod rates;
 pub mod telemetry;
+pub mod usage;
 
 pub mod auth;
 

@@ -3,6 +3,7 @@
 
 mod keys;
 mod members;
+mod quotas;
 mod tenants;
 
 use anyhow::{Context, bail};
@@ -12,6 +13,7 @@ use clap::Subcommand;
 
 pub use keys::{KeyCommand, KeyTerms, create_key, revoke_key};
 pub use members::{MemberCommand, add_member};
+pub use quotas::{QuotaCommand, set_quota};
 pub use tenants::{TenantCommand, create_tenant, insert_tenant};
 
 use crate::app::Clock;
@@ -29,6 +31,9 @@ pub enum Command {
     /// Keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// How much a tenant may have.
+    #[command(subcommand)]
+    Quota(QuotaCommand),
 }
 
 /// Who acts, and on what.
@@ -50,6 +55,7 @@ impl Command {
             Self::Tenant(command) => command.run(operator).await,
             Self::Member(command) => command.run(operator).await,
             Self::Key(command) => command.run(operator).await,
+            Self::Quota(command) => command.run(operator).await,
         }
     }
 }

@@ -13,6 +13,7 @@ use cairn_domain::scope::{Scope, Scopes};
 use cairn_server::app::{App, Clock, Door};
 use cairn_server::auth::key::ApiKey;
 use cairn_server::lifecycle::{self, Drain};
+use cairn_server::rates::CallerRates;
 use cairn_store::Store;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
@@ -104,6 +105,26 @@ impl TestApp {
         base
     }
 
+    /// A service whose callers may go so fast.
+    pub async fn limited(callers: CallerRates) -> Self {
+        let db = TestDb::new().await;
+        let (store, clock) = (db.store.clone(), Clock::system());
+        let continuations = redis_continuations();
+        let app = App::limited(store, continuations, None, clock, door(), callers);
+        Self::served(db, app).await
+    }
+
+    /// Another replica over the same database, whose callers may go so fast; answers where it
+    /// listens. It ends with the test.
+    pub async fn limited_beside(&self, callers: CallerRates) -> String {
+        let (store, clock) = (self.db.store.clone(), self.app.clock.clone());
+        let app = App::limited(store, redis_continuations(), None, clock, door(), callers);
+        let (listener, base) = listen().await;
+        let never = std::future::pending();
+        tokio::spawn(lifecycle::serve(app, listener, DRAIN, never));
+        base
+    }
+
     async fn made(
         db: TestDb,
         store: Store,
@@ -111,11 +132,11 @@ impl TestApp {
         shared: Option<ContextCache>,
         clock: Clock,
     ) -> Self {
-        let door = Door {
-            hosts: vec!["127.0.0.1".to_owned()],
-            origins: Vec::new(),
-        };
-        let app = App::new(store, continuations, shared, clock, door);
+        let app = App::new(store, continuations, shared, clock, door());
+        Self::served(db, app).await
+    }
+
+    async fn served(db: TestDb, app: Arc<App>) -> Self {
         let (listener, base) = listen().await;
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
@@ -201,6 +222,13 @@ impl TestApp {
             Some(project.project.id),
         );
         Caller::new(&self.base, Some(&key.await))
+    }
+}
+
+fn door() -> Door {
+    Door {
+        hosts: vec!["127.0.0.1".to_owned()],
+        origins: Vec::new(),
     }
 }
 
