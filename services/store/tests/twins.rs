@@ -271,7 +271,8 @@ async fn usage_and_quotas_show_nothing_of_the_other_tenant() {
         .set_quota(Quota::Members, Some(0), minute(0))
         .await
         .expect("set");
-    let today = minute(0).date_naive();
+    // The day on which batches of tests arrive.
+    let today = minute(10_000).date_naive();
     theirs
         .count_requests(&[(other.twin.owner, today, 7)])
         .await
