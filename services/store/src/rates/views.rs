@@ -148,11 +148,12 @@ impl Inner {
     }
 
     fn keep(&mut self, tenant: TenantId, principal: PrincipalId, views: [View; 3]) {
-        if self.callers.len() >= MOST {
+        let key = (tenant, principal.key);
+        if self.callers.len() >= MOST && !self.callers.contains_key(&key) {
             *self = Self::default();
         }
         let [caller, all, events] = views;
-        self.callers.insert((tenant, principal.key), caller);
+        self.callers.insert(key, caller);
         self.tenants.insert(tenant, [all, events]);
     }
 }
