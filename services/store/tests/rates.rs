@@ -1,13 +1,6 @@
 //! How fast callers may go: one contract for Redis and for the embedded form, and what a stopped
 //! Redis means to them.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests of real time, with real servers whose addresses the environment names"
-)]
-
-mod support;
-
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -15,7 +8,7 @@ use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_store::rates::{RateLimit, RateLimits, Rates};
 use cairn_store::test_util::{PrivateCluster, PrivateRedis, TestDb, shared_redis_url};
 
-/// A token in ten seconds: none comes back while a test runs.
+/// A token in more than a second: few come back while a test runs.
 const SLOW: RateLimits = RateLimits {
     requests: 50,
     events: 50,

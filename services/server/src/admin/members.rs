@@ -3,8 +3,8 @@
 use anyhow::{Context, bail};
 use cairn_domain::limits;
 use cairn_domain::scope::{Role, Scope};
-use cairn_store::{Store, StoreError};
 use cairn_store::credentials::KeyOwner;
+use cairn_store::{Store, StoreError};
 use clap::Subcommand;
 
 use super::keys::{Issue, insert_key};
