@@ -28,6 +28,7 @@ pub mod hlc;
 pub mod listing;
 pub mod observation;
 pub mod project;
+pub mod quota;
 pub mod record;
 pub mod summary;
 pub mod tool_use;

@@ -257,3 +257,15 @@ pub const STREAM_RECHECK: Duration = Duration::from_secs(3);
 pub const STREAM_UNVERIFIED: Duration = Duration::from_secs(15);
 /// How often streams look for changes that no message told of.
 pub const STREAM_POLL: Duration = Duration::from_secs(2);
+/// Requests of a whole tenant, as a multiple of those of one caller.
+pub const TENANT_RATE: u32 = 10;
+/// What may come at once of what a minute allows: a fifth, 120 of 600.
+pub const RATE_BURST: u32 = 5;
+/// Failed sign-ins of one address in a minute.
+pub const FAILED_SIGN_INS: u32 = 20;
+/// How long a request waits to be counted: whoever is not answered by then is let in.
+pub const RATE_TIME: Duration = Duration::from_millis(50);
+/// Callers and days whose requests wait in one replica to be counted.
+pub const USAGE_ENTRIES: usize = 20_000;
+/// Days of usage that are shown if nobody says which.
+pub const USAGE_DAYS: u64 = 30;

@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::quota::Quota;
 use crate::scope::Scope;
 
 /// A refusal caused by the caller. The text of each is its `detail` on the wire.
@@ -105,6 +106,14 @@ pub enum Rejection {
     /// The state of an object does not allow the call.
     #[error("{0}")]
     Conflict(String),
+    /// The tenant has, or would have, more than it may.
+    #[error("{}", over_quota(*.quota, *.limit))]
+    QuotaExceeded {
+        /// Of what.
+        quota: Quota,
+        /// How much it may have; none if the setting cannot be read.
+        limit: Option<i64>,
+    },
 }
 
 impl Rejection {
@@ -162,6 +171,15 @@ impl Rejection {
             Self::PositionUnknown => "position_unknown",
             Self::QueryOrFilterRequired => "query_or_filter_required",
             Self::Conflict(_) => "conflict",
+            Self::QuotaExceeded { .. } => "quota_exceeded",
         }
+    }
+}
+
+fn over_quota(quota: Quota, limit: Option<i64>) -> String {
+    let name = quota.name();
+    match limit {
+        Some(limit) => format!("this would pass the team's quota {name} of {limit}"),
+        None => format!("the team's quota {name} cannot be read; nothing is stored until it can"),
     }
 }

@@ -14,8 +14,12 @@ use chrono::{DateTime, Utc};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::auth::CredentialCache;
+use crate::auth::attempts::GoodCredentials;
 use crate::contexts::Contexts;
+use crate::guards::Guards;
+use crate::rates::CallerRates;
 use crate::streams::Streams;
+use crate::usage::Usage;
 
 /// What the whole process shares.
 pub struct App {
@@ -33,11 +37,19 @@ pub struct App {
     pub streams: Streams,
     /// Which hosts and sites may call.
     pub door: Door,
+    /// How fast callers may go.
+    pub callers: CallerRates,
+    /// Credentials that were good within the last hour.
+    pub good_credentials: GoodCredentials,
+    /// How often a guard acted.
+    pub guards: Guards,
+    /// Requests that wait to be counted.
+    pub usage: Usage,
     draining: AtomicBool,
 }
 
 impl App {
-    /// An app over its stores; `shared` is where replicas keep contexts for each other.
+    /// An app over its stores whose callers meet no limit of speed.
     #[must_use]
     pub fn new(
         store: Store,
@@ -45,6 +57,21 @@ impl App {
         shared: Option<ContextCache>,
         clock: Clock,
         door: Door,
+    ) -> Arc<Self> {
+        let callers = CallerRates::none();
+        Self::limited(store, continuations, shared, clock, door, callers)
+    }
+
+    /// An app over its stores; `shared` is where replicas keep contexts for each other, `callers`
+    /// how fast whoever calls may go.
+    #[must_use]
+    pub fn limited(
+        store: Store,
+        continuations: Continuations,
+        shared: Option<ContextCache>,
+        clock: Clock,
+        door: Door,
+        callers: CallerRates,
     ) -> Arc<Self> {
         Arc::new(Self {
             contexts: Contexts::new(store.clone(), shared),
@@ -54,6 +81,10 @@ impl App {
             clock,
             credentials: CredentialCache::new(),
             door,
+            callers,
+            good_credentials: GoodCredentials::default(),
+            guards: Guards::default(),
+            usage: Usage::default(),
             draining: AtomicBool::new(false),
         })
     }

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use axum::http::Uri;
+use cairn_domain::limits;
+use cairn_store::rates::RateLimits;
 
 use crate::app::Door;
 use crate::lifecycle::Drain;
@@ -76,6 +78,10 @@ pub struct Config {
     pub door: Door,
     /// Where it keeps things.
     pub stores: Stores,
+    /// How fast callers may go.
+    pub rates: RateLimits,
+    /// How many proxies stand before it, each of which adds the address that it saw.
+    pub trusted_proxies: usize,
     /// Connections to Postgres.
     pub pool: u32,
     /// How it goes away.
@@ -153,6 +159,8 @@ impl Config {
             public_url,
             door,
             stores,
+            rates: reader.rates()?,
+            trusted_proxies: reader.proxies(),
             pool: reader.number("db_pool")?,
             drain: Drain {
                 notice,
@@ -191,6 +199,10 @@ const NOTICE: Duration = Duration::from_secs(5);
 
 /// More connections or seconds than anybody means.
 const MOST: u32 = 10_000;
+/// More requests or events a minute than a machine can answer.
+const MOST_A_MINUTE: u32 = 1_000_000_000;
+/// More proxies than anybody puts before each other.
+const MOST_PROXIES: usize = 16;
 /// More bytes than anybody means: a tebibyte.
 const MOST_BYTES: u64 = 1 << 40;
 
@@ -245,6 +257,26 @@ impl Reader<'_> {
         }
         let default = default.as_deref().and_then(read);
         default.with_context(|| format!("{} has no default", setting(name)))
+    }
+
+    fn rates(&mut self) -> anyhow::Result<RateLimits> {
+        Ok(RateLimits {
+            requests: self.number_up_to("rate_requests", MOST_A_MINUTE)?,
+            events: self.number_up_to("rate_events", MOST_A_MINUTE)?,
+            failed_sign_ins: limits::FAILED_SIGN_INS,
+        })
+    }
+
+    /// None, if it cannot be read: what a proxy says is not believed by accident.
+    fn proxies(&mut self) -> usize {
+        match self.find("trusted_proxies").map(str::parse) {
+            None => 0,
+            Some(Ok(count)) if count <= MOST_PROXIES => count,
+            Some(_) => {
+                self.warn("CAIRN_TRUSTED_PROXIES cannot be read; none is trusted".to_owned());
+                0
+            }
+        }
     }
 
     fn flag(&mut self, name: &str, default: bool) -> bool {

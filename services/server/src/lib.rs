@@ -6,8 +6,11 @@
 pub mod app;
 pub mod config;
 pub mod contexts;
+pub mod guards;
+pub mod rates;
 pub mod streams;
 pub mod telemetry;
+pub mod usage;
 
 pub mod auth;
 

@@ -9,7 +9,10 @@ use anyhow::Context;
 use axum::Router;
 use axum::serve::Listener;
 use cairn_domain::limits;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -20,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
+use crate::auth::attempts::Peer;
 use crate::http;
 use crate::patient::Patient;
 use crate::upkeep::keep_up;
@@ -69,6 +73,10 @@ pub async fn serve(
     let mut server = AbortOnDropHandle::new(tokio::spawn(server));
     let upkeep = AbortOnDropHandle::new(tokio::spawn(keep_up(app.store.clone())));
     let streams = AbortOnDropHandle::new(tokio::spawn(keep_streams(Arc::clone(&app))));
+    let counting = AbortOnDropHandle::new(tokio::spawn({
+        let app = Arc::clone(&app);
+        async move { app.usage.keep_handing_in(&app).await }
+    }));
     tokio::select! {
         ended = &mut server => ended.context("the server task ended unasked")?,
         () = shutdown => {
@@ -84,8 +92,12 @@ pub async fn serve(
             }
         }
     }
-    drop((server, upkeep, streams));
-    if tokio::time::timeout(drain.close_time(), app.store.close())
+    drop((server, upkeep, streams, counting));
+    let close = async {
+        app.usage.hand_in(&app).await;
+        app.store.close().await;
+    };
+    if tokio::time::timeout(drain.close_time(), close)
         .await
         .is_err()
     {
@@ -110,8 +122,12 @@ async fn answer_connections(mut listener: TcpListener, router: Router, stop: Can
     let mut tasks = JoinSet::new();
     loop {
         tokio::select! {
-            (stream, _) = Listener::accept(&mut listener) => {
+            (stream, address) = Listener::accept(&mut listener) => {
                 let service = TowerToHyperService::new(router.clone());
+                let service = service_fn(move |mut request: Request<Incoming>| {
+                    request.extensions_mut().insert(Peer(address));
+                    service.call(request)
+                });
                 let stream = TokioIo::new(Patient::new(stream, limits::STREAM_STALL));
                 let connection = open.watch(http.serve_connection(stream, service));
                 tasks.spawn(async move {

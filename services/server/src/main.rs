@@ -7,12 +7,14 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use cairn_server::app::{App, Clock};
 use cairn_server::config::{Config, Secret, Stores};
+use cairn_server::rates::CallerRates;
 use cairn_server::{admin, embedded, http, lifecycle, telemetry};
 use cairn_store::bus::Bus;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::{Caps, Continuations};
 use cairn_store::cursor_keys::KeyRing;
 use cairn_store::embedded::{self as embedded_postgres, EmbeddedOptions, EmbeddedPostgres};
+use cairn_store::rates::Rates;
 use cairn_store::{Store, StoreOptions};
 use clap::{Parser, Subcommand};
 use tokio::net::TcpListener;
@@ -148,7 +150,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         Some(_) => embedded::first_start(&store, &clock).await?,
         None => None,
     };
-    let app = App::new(store, continuations, shared, clock, config.door.clone());
+    let callers = CallerRates::new(rates(&config)?, config.trusted_proxies);
+    let door = config.door.clone();
+    let app = App::limited(store, continuations, shared, clock, door, callers);
     let url = config
         .public_url
         .clone()
@@ -172,6 +176,16 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         bail!("the embedded database ended unasked; its log is in the data folder");
     }
     Ok(())
+}
+
+/// Where callers are counted: where all replicas see it.
+fn rates(config: &Config) -> anyhow::Result<Rates> {
+    match &config.stores {
+        Stores::Embedded { .. } => Ok(Rates::memory(config.rates)),
+        Stores::Shared { redis_url, .. } => Rates::connect(redis_url.reveal(), config.rates)
+            .map_err(anyhow::Error::msg)
+            .context("CAIRN_REDIS_URL"),
+    }
 }
 
 /// Resolves when the embedded database ends; never without one.

@@ -1,6 +1,7 @@
 //! `StoreError`: what the store may answer instead of rows, and the one place where an SQLSTATE
 //! gets its meaning.
 
+use cairn_domain::quota::Quota;
 use cairn_domain::work_state::Held;
 use sqlx::error::DatabaseError;
 use uuid::Uuid;
@@ -33,6 +34,14 @@ pub enum StoreError {
     /// written; without them the rest of the batch can be.
     #[error("{} entries are too much for their items", .0.len())]
     Overfull(Vec<Uuid>),
+    /// The tenant would have more than it may. Nothing was written.
+    #[error("over the quota {}", .quota.name())]
+    OverQuota {
+        /// Of what.
+        quota: Quota,
+        /// How much it may have; none if the setting cannot be read.
+        limit: Option<i64>,
+    },
     /// A rule of uniqueness forbids the write; the text names the rule.
     #[error("conflict with {0}")]
     Conflict(String),

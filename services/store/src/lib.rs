@@ -32,12 +32,14 @@ pub mod events;
 pub mod jobs;
 mod members;
 mod projects;
+mod quotas;
 pub mod records;
 mod reindex;
 pub mod search;
 mod tenants;
 mod timeline;
 pub mod tool_uses;
+pub mod usage;
 mod word_counts;
 pub mod work_state;
 
@@ -45,6 +47,7 @@ pub mod continuations;
 pub mod cursor_keys;
 pub mod embedded;
 pub mod page_cursor;
+pub mod rates;
 mod redis_link;
 
 #[cfg(feature = "test-util")]

@@ -1,11 +1,13 @@
 //! Members of one tenant: finding and adding them.
 
 use cairn_domain::ids::PrincipalId;
+use cairn_domain::quota::Quota;
 use cairn_domain::scope::Role;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::quotas::require;
 use crate::{StoreError, TenantTx};
 
 impl TenantTx {
@@ -30,7 +32,7 @@ impl TenantTx {
     /// Adds a member and writes it down in the audit log.
     ///
     /// # Errors
-    /// `Conflict` if the handle is or was in use.
+    /// `Conflict` if the handle is or was in use, `OverQuota` if there are as many as there may be.
     pub async fn insert_member(
         &mut self,
         handle: &str,
@@ -38,6 +40,14 @@ impl TenantTx {
         role: Role,
         now: DateTime<Utc>,
     ) -> Result<PrincipalId, StoreError> {
+        let quotas = self.lock_quotas().await?;
+        let members: i64 = sqlx::query_scalar(
+            "select count(*) from members where tenant_id = $1 and removed_at is null",
+        )
+        .bind(self.tenant.key())
+        .fetch_one(&mut *self.tx)
+        .await?;
+        require(Quota::Members, quotas.as_ref(), members + 1)?;
         let (key, uuid): (i32, Uuid) = sqlx::query_as(
             "insert into principals (kind, name, created_at) values ('member', $1, $2)
              returning principal_id, uid",

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use support::*;
 
 #[tokio::test]
-async fn without_a_tenant_there_are_no_rows_and_no_writes() {
+async fn guard_tenant_wall_is_closed_without_a_tenant() {
     let db = TestDb::new().await;
     fill(&db).await;
     let mut admin = db.admin().await;
@@ -112,14 +112,14 @@ async fn no_tenant_leaks_to_the_next_borrower_of_a_connection() {
 }
 
 #[tokio::test]
-async fn a_superuser_is_refused() {
+async fn guard_start_is_closed_for_a_superuser() {
     let db = TestDb::new().await;
     let why = refusal(&db.admin_url).await;
     assert!(why.contains("superuser"), "{why}");
 }
 
 #[tokio::test]
-async fn owners_and_their_members_are_refused() {
+async fn guard_start_is_closed_for_owners_their_members_and_who_bypasses_the_wall() {
     let db = TestDb::new().await;
     let mut admin = db.admin().await;
     // Roles belong to the whole server, so these carry the name of this test's database.
@@ -142,7 +142,7 @@ async fn owners_and_their_members_are_refused() {
 }
 
 #[tokio::test]
-async fn unknown_missing_and_changed_migrations_are_refused() {
+async fn guard_start_is_closed_for_unknown_and_missing_migrations() {
     let db = TestDb::new().await;
     let mut admin = db.admin().await;
     run(

@@ -10,6 +10,7 @@ use cairn_domain::context::Selection;
 use cairn_domain::filter::{ByAuthor, Filter};
 use cairn_domain::ids::ToolUseId;
 use cairn_domain::project::{Project, ProjectSet};
+use cairn_domain::quota::Quota;
 use cairn_domain::scope::Role;
 use cairn_domain::text::{Held, SearchTerms, terms};
 use cairn_store::StoreError;
@@ -21,13 +22,14 @@ use cairn_store::records::{Deleted, Promoted};
 use cairn_store::search::{Found, Question, Walk, Words};
 use cairn_store::test_util::{TestDb, Twin};
 use cairn_store::tool_uses::EvidenceRead;
+use cairn_store::usage::UsagePick;
 use cairn_store::work_state::WorkPick;
 use sqlx::PgConnection;
 use support::*;
 use uuid::Uuid;
 
 /// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
-const COVERED: [&str; 45] = [
+const COVERED: &[&str] = &[
     "changes",
     "check_events",
     "clear_contexts",
@@ -36,6 +38,8 @@ const COVERED: [&str; 45] = [
     "context_by_file",
     "context_revision",
     "context_totals",
+    "count_requests",
+    "count_tokens",
     "count_words",
     "delete_record",
     "delete_tool_use",
@@ -63,14 +67,19 @@ const COVERED: [&str; 45] = [
     "read_tool_uses",
     "record_events",
     "reindex",
+    "repeated_events",
+    "require_quota",
+    "require_tokens",
     "revoke_credential",
     "search",
     "search_in_time",
     "searched_tool_uses",
+    "set_quota",
     "surroundings",
     "timeline",
     "touch_credential",
     "tenant",
+    "usage",
     "work_history",
     "work_state",
 ];
@@ -265,6 +274,66 @@ async fn reads_show_nothing_of_the_other_tenant() {
         assert_eq!(reply.expect("answered"), None);
     }
     tx.commit().await.expect("commit");
+}
+
+#[tokio::test]
+async fn usage_and_quotas_show_nothing_of_the_other_tenant() {
+    let db = TestDb::new().await;
+    let (me, other) = fill(&db).await;
+    let mut theirs = db
+        .store
+        .tenant(other.twin.tenant, "test")
+        .await
+        .expect("begin");
+    theirs
+        .set_quota(Quota::Members, Some(0), minute(0))
+        .await
+        .expect("set");
+    // The day on which batches of tests arrive.
+    let today = minute(10_000).date_naive();
+    theirs
+        .count_requests(&[(other.twin.owner, today, 7)])
+        .await
+        .expect("counted");
+    theirs.commit().await.expect("commit");
+    let mut admin = db.admin().await;
+    let before = contents(&mut admin, &other.twin).await;
+
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    let pick = UsagePick {
+        from: today,
+        to: today,
+        after: None,
+        limit: 10,
+    };
+    let used = tx.usage(&pick).await.expect("usage");
+    let told: Vec<_> = used
+        .iter()
+        .map(|u| (u.member.as_str(), u.requests, u.events))
+        .collect();
+    assert_eq!(told, [("ada", 0, 2)]);
+    tx.require_quota(Quota::Members, 9)
+        .await
+        .expect("not theirs");
+    tx.require_tokens(minute(0)).await.expect("not theirs");
+    let theirs = observation("umbra secret");
+    let mut known = theirs.clone();
+    known.event_id = other.event;
+    let known = prepared(&[theirs, known]);
+    let told = tx.repeated_events(&batch(me.owner, &all(&known))).await;
+    assert_eq!(told.expect("told"), [None, None]);
+    // Another tenant's member is nobody here.
+    tx.count_requests(&[(other.twin.owner, today, 1)])
+        .await
+        .expect("nothing to count");
+    tx.count_tokens(me.owner, 5, minute(0))
+        .await
+        .expect("its own");
+    tx.set_quota(Quota::Members, None, minute(0))
+        .await
+        .expect("its own");
+    tx.commit().await.expect("commit");
+    assert_eq!(contents(&mut admin, &other.twin).await, before);
 }
 
 #[tokio::test]

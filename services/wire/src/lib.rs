@@ -20,6 +20,7 @@ pub mod session;
 pub mod time;
 pub mod timeline;
 pub mod tool_uses;
+pub mod usage;
 pub mod work_state;
 
 /// What a client needs of the domain: limits, ids, text bounds.

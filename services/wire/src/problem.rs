@@ -170,6 +170,19 @@ pub struct Problem {
     /// Until when, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// The quota that is used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<Box<UsedUp>>,
+}
+
+/// A quota that is used up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UsedUp {
+    /// Its name in the tenant's settings.
+    pub name: String,
+    /// How much it allows; absent if the setting cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
 }
 
 /// One field at fault.
@@ -198,6 +211,7 @@ impl Problem {
             scopes: Vec::new(),
             holder: None,
             until: None,
+            quota: None,
         }
     }
 
@@ -270,6 +284,13 @@ impl From<Rejection> for Problem {
             Rejection::PositionUnknown => Self::new(Code::PositionUnknown, detail),
             Rejection::QueryOrFilterRequired => Self::new(Code::QueryOrFilterRequired, detail),
             Rejection::Conflict(_) => Self::new(Code::Conflict, detail),
+            Rejection::QuotaExceeded { quota, limit } => Self {
+                quota: Some(Box::new(UsedUp {
+                    name: quota.name().to_owned(),
+                    limit,
+                })),
+                ..Self::new(Code::QuotaExceeded, detail)
+            },
         }
     }
 }

@@ -147,6 +147,29 @@ fn c024_retry_after_is_honoured_and_batches_stay_small() {
 }
 
 #[test]
+fn over_quota_records_wait_in_the_spool_and_go_when_they_may() {
+    let double = Double::start();
+    let over = |n| {
+        json!({"event_id": format!("e{n}"), "status": "refused", "code": "quota_exceeded",
+            "detail": "this would pass the team's quota events_a_day of 2", "retry": true})
+    };
+    let answer = json!({"items": [{"event_id": "e1", "status": "stored"}, over(2), over(3)]});
+    double.script([
+        Reply::Status(207, vec![], answer.to_string()),
+        problem("quota_exceeded", 403),
+        Reply::Accept,
+    ]);
+    let machine = Machine::new(&double.url);
+    machine.spool_bytes(lines(3).as_bytes());
+    let flushed = machine.flush();
+    assert_eq!(flushed.status.code(), Some(0), "{flushed:?}");
+    assert!(stdout(&flushed).contains("set aside 0"), "{flushed:?}");
+    assert_eq!(double.stored(), ["e2", "e3"]);
+    assert_eq!(double.count("/v1/events"), 3);
+    assert!(machine.spooled().is_empty());
+}
+
+#[test]
 fn a_batch_that_is_too_large_is_halved_and_a_record_shortened() {
     let double = Double::start();
     double.inner.lock().expect("whole").max_body = Some(4_096);

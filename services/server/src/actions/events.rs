@@ -6,7 +6,7 @@ use cairn_domain::Rejection;
 use cairn_domain::event::{EventBody, EventDraft, Origin};
 use cairn_domain::hlc::Hlc;
 use cairn_domain::limits;
-use cairn_domain::project::fold;
+use cairn_domain::project::{self, fold};
 use cairn_domain::scope::Scope;
 use cairn_store::StoreError;
 use cairn_store::events::{EventBatch, EventOutcome, EventStatus, PreparedEvent, Recorded};
@@ -22,26 +22,27 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::projects::{place, widest_reader};
-use super::{Attempts, Failure};
+use super::{Attempts, Failure, note_quota};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::rates::take_events;
 
 /// Stores the valid items of a batch and says what became of each.
 ///
 /// # Errors
-/// A body that cannot be read, a lacking scope, or an unavailable store; never a single bad item.
+/// A body that cannot be read, a lacking scope, events that come too fast, or an unavailable store;
+/// never a single bad item, nor what a quota refuses.
 pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAnswer, Failure> {
     caller.require(Scope::MemoryWrite)?;
     let arrived_at = app.clock.now();
     // Held to the end of the batch, so that one tenant takes no more than its part of the threads
     // and connections.
     let _turn = app.store.turn(caller.tenant).await?;
+    let sent = apart(move || Sent::of(&json)).await?;
+    take_events(app, caller, sent.batch.items.len()).await?;
     let here = current_project(app, caller).await?;
-    let reading = tokio::task::spawn_blocking({
-        let caller = caller.clone();
-        move || Reading::of(&caller, here.as_ref(), &json, arrived_at)
-    });
-    let read = reading.await.map_err(|e| Failure::fault(e.to_string()))??;
+    let who = caller.clone();
+    let read = apart(move || Reading::of(&who, here.as_ref(), sent, arrived_at)).await?;
     let stored = store(app, caller, &read.events, arrived_at).await?;
     let mut outcomes = read.events.iter().zip(stored.outcomes);
     let mut items = Vec::with_capacity(read.items.len());
@@ -49,8 +50,10 @@ pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAns
         items.push(match refused {
             Some(refused) => refused,
             None => match outcomes.next() {
-                Some((event, Some(outcome))) => answer(event.event_id(), outcome),
-                Some((event, None)) => overfull(event.event_id(), index),
+                Some((event, Ok(outcome))) => answer(event.event_id(), outcome),
+                Some((event, Err(rejection))) => {
+                    refuse(Some(event.event_id().to_string()), index, rejection.into())
+                }
                 None => return Err(Failure::fault("lost an outcome")),
             },
         });
@@ -84,7 +87,33 @@ async fn current_project(app: &App, caller: &Caller) -> Result<Option<ProjectNam
     Ok(key.map(|key| ProjectName { key, name: None }))
 }
 
-/// A batch as it was read: work of some time, for a thread that nobody waits for.
+/// Does what takes time in a thread that nobody else waits for.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Failure::fault(error.to_string()))?
+}
+
+/// A batch whose items are counted, not read.
+struct Sent {
+    batch: Batch,
+    reader: Reader,
+}
+
+impl Sent {
+    fn of(json: &str) -> Result<Self, Failure> {
+        let mut reader = Reader::default();
+        let batch: Batch = reader.read(json, "").map_err(Problem::from)?;
+        if batch.items.len() > limits::BATCH_ITEMS {
+            let detail = format!("at most {} items", limits::BATCH_ITEMS);
+            return Err(Rejection::invalid_field("/items", detail).into());
+        }
+        Ok(Self { batch, reader })
+    }
+}
+
+/// A batch as it was read.
 struct Reading {
     /// For each item, why it is refused; none for one of `events`, in their order.
     items: Vec<Option<ItemAnswer>>,
@@ -96,15 +125,10 @@ impl Reading {
     fn of(
         caller: &Caller,
         here: Option<&ProjectName>,
-        json: &str,
+        sent: Sent,
         arrived_at: DateTime<Utc>,
     ) -> Result<Self, Failure> {
-        let mut reader = Reader::default();
-        let batch: Batch = reader.read(json, "").map_err(Problem::from)?;
-        if batch.items.len() > limits::BATCH_ITEMS {
-            let detail = format!("at most {} items", limits::BATCH_ITEMS);
-            return Err(Rejection::invalid_field("/items", detail).into());
-        }
+        let Sent { batch, mut reader } = sent;
         let around = Surroundings {
             arrived_at,
             // A clock that was never set tells nothing.
@@ -123,7 +147,7 @@ impl Reading {
                     events.push(PreparedEvent::of(draft)?);
                     None
                 }
-                Err(rejection) => Some(refuse(raw, index, rejection.into())),
+                Err(rejection) => Some(refuse(event_id_as_sent(raw), index, rejection.into())),
             });
         }
         Ok(Self {
@@ -173,16 +197,16 @@ async fn store(
     arrived_at: DateTime<Utc>,
 ) -> Result<Stored, Failure> {
     let mut attempts = Attempts::default();
-    let mut overfull: HashSet<Uuid> = HashSet::new();
+    let mut left_out: HashSet<Uuid> = HashSet::new();
     loop {
-        let is_wanted = |event: &&PreparedEvent| !overfull.contains(&event.event_id());
+        let is_wanted = |event: &&PreparedEvent| !left_out.contains(&event.event_id());
         let wanted: Vec<&PreparedEvent> = events.iter().filter(is_wanted).collect();
         match commit(app, caller, &wanted, arrived_at).await {
             Ok(recorded) => {
                 let mut outcomes = recorded.outcomes.into_iter();
-                let outcomes = events.iter().map(|event| match is_wanted(&event) {
-                    true => outcomes.next(),
-                    false => None,
+                let outcomes = events.iter().filter_map(|event| match is_wanted(&event) {
+                    true => outcomes.next().map(Ok),
+                    false => Some(Err(overfull())),
                 });
                 return Ok(Stored {
                     outcomes: outcomes.collect(),
@@ -192,18 +216,50 @@ async fn store(
             }
             // No entry holds up the others, so these are left out. There are fewer each time.
             Err(Failure::Store(StoreError::Overfull(ids))) if !ids.is_empty() => {
-                overfull.extend(ids);
+                left_out.extend(ids);
             }
             Err(failure) if attempts.go_on_after(&failure).await => {}
-            Err(failure) => return Err(failure),
+            Err(failure) => {
+                note_quota(app, &failure);
+                let Failure::Store(StoreError::OverQuota { quota, limit }) = failure else {
+                    return Err(failure);
+                };
+                let refused = Rejection::QuotaExceeded { quota, limit };
+                return repeats(app, caller, events, arrived_at, &refused).await;
+            }
         }
     }
 }
 
+/// What became of events of which none may be stored now: those that are stored already are named,
+/// so that their sender need not keep them.
+async fn repeats(
+    app: &App,
+    caller: &Caller,
+    events: &[PreparedEvent],
+    arrived_at: DateTime<Utc>,
+    refused: &Rejection,
+) -> Result<Stored, Failure> {
+    let mut tx = app.store.tenant(caller.tenant, "events.repeats").await?;
+    let reader = widest_reader(&mut tx, caller).await?;
+    let events: Vec<&PreparedEvent> = events.iter().collect();
+    let batch = batch_of(caller, &reader, &events, arrived_at);
+    let known = tx.repeated_events(&batch).await?;
+    tx.commit().await?;
+    let outcomes = known.into_iter();
+    Ok(Stored {
+        outcomes: outcomes
+            .map(|known| known.ok_or_else(|| refused.clone()))
+            .collect(),
+        position: None,
+        hlc: None,
+    })
+}
+
 /// What became of a batch.
 struct Stored {
-    /// One for each event; none for an entry that is too much for its item.
-    outcomes: Vec<Option<EventOutcome>>,
+    /// One for each event, or why it is refused.
+    outcomes: Vec<Result<EventOutcome, Rejection>>,
     position: Option<i64>,
     hlc: Option<Hlc>,
 }
@@ -216,17 +272,26 @@ async fn commit(
 ) -> Result<Recorded, Failure> {
     let mut tx = app.store.tenant(caller.tenant, "events.record").await?;
     let reader = widest_reader(&mut tx, caller).await?;
-    let batch = EventBatch {
+    let batch = batch_of(caller, &reader, events, arrived_at);
+    let recorded = tx.record_events(&batch).await?;
+    tx.commit().await?;
+    Ok(recorded)
+}
+
+fn batch_of<'a>(
+    caller: &Caller,
+    reader: &'a project::Reader,
+    events: &'a [&'a PreparedEvent],
+    arrived_at: DateTime<Utc>,
+) -> EventBatch<'a> {
+    EventBatch {
         author: caller.principal,
         projects: &reader.projects,
         arrived_at,
         origin: Origin::Api,
         events,
         live: None,
-    };
-    let recorded = tx.record_events(&batch).await?;
-    tx.commit().await?;
-    Ok(recorded)
+    }
 }
 
 fn parse(
@@ -261,10 +326,10 @@ pub(super) fn digest(kind: &str, body: &str) -> [u8; 16] {
     half
 }
 
-fn refuse(raw: &RawValue, index: usize, problem: Problem) -> ItemAnswer {
+fn refuse(event_id: Option<String>, index: usize, problem: Problem) -> ItemAnswer {
     let field = problem.errors.first();
     ItemAnswer {
-        event_id: event_id_as_sent(raw),
+        event_id,
         status: ItemStatus::Refused,
         id: None,
         event_id_reused: false,
@@ -288,19 +353,9 @@ fn event_id_as_sent(raw: &RawValue) -> Option<String> {
     Some(cairn_domain::bounds::head_bytes(&named.event_id, limits::WORD_BYTES).to_owned())
 }
 
-/// An entry whose task or list state holds too much already.
-fn overfull(event_id: Uuid, index: usize) -> ItemAnswer {
-    let field = too_much();
-    ItemAnswer {
-        event_id: Some(event_id.to_string()),
-        status: ItemStatus::Refused,
-        id: None,
-        event_id_reused: false,
-        code: Some(Code::InvalidField),
-        pointer: Some(format!("/items/{index}/body/fields")),
-        detail: Some(field),
-        retry: Some(false),
-    }
+/// Why an entry is refused whose task or list state holds too much already.
+fn overfull() -> Rejection {
+    Rejection::invalid_field("/body/fields", too_much())
 }
 
 /// What the writer of an entry is told that is too much for its item.

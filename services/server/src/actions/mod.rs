@@ -8,6 +8,7 @@ pub mod projects;
 pub mod search;
 pub mod timeline;
 pub mod tool_uses;
+pub mod usage;
 pub mod work_state;
 
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use cairn_domain::Rejection;
 use cairn_store::StoreError;
 use cairn_store::continuations::ContinuationError;
 use cairn_wire::{Code, Problem};
+
+use crate::app::App;
 
 /// How often a transaction is tried when another one was quicker.
 const ATTEMPTS: u32 = 5;
@@ -75,6 +78,9 @@ impl Failure {
                 until: held.until,
             }
             .into(),
+            Self::Store(StoreError::OverQuota { quota, limit }) => {
+                Rejection::QuotaExceeded { quota, limit }.into()
+            }
             Self::Store(StoreError::Overfull(_)) => {
                 Rejection::invalid_field("/fields", events::too_much()).into()
             }
@@ -107,11 +113,23 @@ impl Failure {
         match self {
             Self::Rejected(_)
             | Self::Problem(_)
-            | Self::Store(StoreError::Claimed { .. } | StoreError::Overfull(_)) => None,
+            | Self::Store(
+                StoreError::Claimed { .. } | StoreError::Overfull(_) | StoreError::OverQuota { .. },
+            ) => None,
             Self::Store(error) => Some(format!("{error:?}")),
             Self::Continuations(error) => Some(format!("{error:?}")),
             Self::Fault(cause) => Some(cause.clone()),
         }
+    }
+}
+
+/// Counts a write that a quota refused.
+fn note_quota(app: &App, failure: &Failure) {
+    let Failure::Store(StoreError::OverQuota { quota, .. }) = failure else {
+        return;
+    };
+    if app.guards.quota_refused.note(app.clock.now()) {
+        tracing::info!(quota = quota.name(), "a write would have passed a quota");
     }
 }
 

@@ -1,10 +1,10 @@
 //! `admin member`: members from the machine that runs the service.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use cairn_domain::limits;
 use cairn_domain::scope::{Role, Scope};
-use cairn_store::Store;
 use cairn_store::credentials::KeyOwner;
+use cairn_store::{Store, StoreError};
 use clap::Subcommand;
 
 use super::keys::{Issue, insert_key};
@@ -61,10 +61,12 @@ pub async fn add_member(
     check_handle(handle)?;
     let tenant = find_tenant(store, tenant).await?;
     let mut tx = store.tenant(tenant, "admin.add_member").await?;
-    let member = tx
-        .insert_member(handle, None, role, clock.now())
-        .await
-        .with_context(|| format!("adding the member {handle:?}: is the handle taken?"))?;
+    let added = tx.insert_member(handle, None, role, clock.now()).await;
+    if let Err(StoreError::OverQuota { limit, .. }) = &added {
+        bail!("the quota of members is used up: {}", limit.unwrap_or(0));
+    }
+    let member =
+        added.with_context(|| format!("adding the member {handle:?}: is the handle taken?"))?;
     let issue = Issue {
         owner: KeyOwner::Member(member),
         name: "first key",

@@ -4,6 +4,7 @@
 mod keys;
 mod members;
 mod positions;
+mod quotas;
 mod tenants;
 
 use anyhow::{Context, bail};
@@ -14,6 +15,7 @@ use clap::Subcommand;
 pub use keys::{KeyCommand, KeyTerms, create_key, revoke_key};
 pub use members::{MemberCommand, add_member};
 pub use positions::PositionCommand;
+pub use quotas::{QuotaCommand, set_quota};
 pub use tenants::{TenantCommand, create_tenant, insert_tenant};
 
 use crate::app::Clock;
@@ -34,6 +36,9 @@ pub enum Command {
     /// Positions, after a backup was restored.
     #[command(subcommand)]
     Position(PositionCommand),
+    /// How much a tenant may have.
+    #[command(subcommand)]
+    Quota(QuotaCommand),
 }
 
 /// Who acts, and on what.
@@ -56,6 +61,7 @@ impl Command {
             Self::Member(command) => command.run(operator).await,
             Self::Key(command) => command.run(operator).await,
             Self::Position(command) => command.run(operator).await,
+            Self::Quota(command) => command.run(operator).await,
         }
     }
 }

@@ -14,6 +14,7 @@ use cairn_wire::{Code, Problem};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Caller;
+use super::attempts::{Attempt, Peer};
 use super::key::ApiKey;
 use crate::actions::Failure;
 use crate::app::App;
@@ -21,11 +22,18 @@ use crate::app::App;
 /// Verifies the request's credential and hands its [`Caller`] on with it.
 ///
 /// # Errors
-/// 401 without a valid credential; 503 if the store cannot tell: never an unverified request.
-pub async fn authenticate(app: &App, request: &mut Request) -> Result<(), Failure> {
-    let caller = verify(app, request.headers()).await?;
-    request.extensions_mut().insert(caller);
-    Ok(())
+/// 401 without a valid credential, 429 after too many from one address; 503 if the store cannot
+/// tell: never an unverified request.
+pub async fn authenticate(app: &Arc<App>, request: &mut Request) -> Result<Caller, Failure> {
+    let peer = request.extensions().get::<Peer>().copied();
+    let attempt = Attempt::begin(app, request.headers(), peer).await?;
+    let verified = verify(app, request.headers()).await;
+    if let Some(attempt) = attempt {
+        attempt.end(app, &verified).await;
+    }
+    let caller = verified?;
+    request.extensions_mut().insert(caller.clone());
+    Ok(caller)
 }
 
 /// The caller whose credential stands in the headers, as it is good for something at this moment.

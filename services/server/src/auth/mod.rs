@@ -1,5 +1,6 @@
 //! Auth: from an Authorization header to a [`Caller`], once, in one layer.
 
+pub mod attempts;
 mod cache;
 pub mod key;
 pub mod layer;

@@ -45,8 +45,15 @@ pub fn refuse_large(request: Request) -> Result<Request, Failure> {
     if length.is_none_or(|length| length <= limits::BODY_BYTES as u64) {
         return Ok(request);
     }
-    tokio::spawn(discard(request.into_body()));
+    leave_body(request);
     Err(too_large().into())
+}
+
+/// Answers a request without its body.
+pub fn leave_body(request: Request) {
+    if !request.body().is_end_stream() {
+        tokio::spawn(discard(request.into_body()));
+    }
 }
 
 /// Takes in a body that nobody reads: a caller that is still sending would not see its answer.

@@ -16,6 +16,7 @@ mod observations;
 mod search;
 mod timeline;
 mod tool_uses;
+mod usage;
 pub mod work_state;
 
 use std::sync::Arc;
@@ -91,6 +92,7 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(observations::batch))
         .routes(routes!(tool_uses::batch))
         .routes(routes!(tool_uses::delete))
+        .routes(routes!(usage::list))
         .routes(routes!(auth::me))
 }
 

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use super::{door, extract, problem};
 use crate::actions::Failure;
 use crate::app::App;
-use crate::auth;
+use crate::{auth, rates};
 
 /// The oldest client that this service understands.
 const MIN_CLIENT: &str = "0.1.0";
@@ -45,15 +45,31 @@ pub fn guarded(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
     )
 }
 
-/// Lets in known callers under known names, with a body that is not too large already.
+/// Lets in known callers under known names who do not come too fast, with a body that is not too
+/// large already.
 async fn admit(
     State(app): State<Arc<App>>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
     door::check(&app.door, &request)?;
-    auth::layer::authenticate(&app, &mut request).await?;
-    Ok(next.run(extract::refuse_large(request)?).await)
+    let caller = auth::layer::authenticate(&app, &mut request).await?;
+    let (taken, allowed) = rates::take_request(&app, &caller).await;
+    let mut response = match allowed {
+        Ok(()) => {
+            app.usage.count(&app, &caller);
+            match extract::refuse_large(request) {
+                Ok(request) => next.run(request).await,
+                Err(failure) => failure.into_response(),
+            }
+        }
+        Err(problem) => {
+            extract::leave_body(request);
+            problem::respond(problem)
+        }
+    };
+    app.callers.show(&taken, &mut response);
+    Ok(response)
 }
 
 /// Receives a request whole; what is whole is answered in time, even if the database says nothing

@@ -59,6 +59,7 @@ fn operations() -> Vec<Operation> {
     vec![
         get("/v1/me", "/v1/me", None, false),
         get("/v1/context", "/v1/context", read, false),
+        get("/v1/usage", "/v1/usage", Some(Scope::TenantAdmin), false),
         post("/v1/mem-search", json!({"query": "treasure"}), read),
         get("/v1/search", "/v1/search?query=treasure", read, false),
         post("/v1/search", json!({"query": "treasure"}), read),

@@ -102,7 +102,7 @@ async fn titles_without_the_words_leave_the_choice_to_the_caller() {
 }
 
 #[tokio::test]
-async fn c041_without_redis_it_works_and_what_needs_a_cursor_says_so() {
+async fn c041_guard_mem_search_auto_works_without_redis_and_what_needs_a_cursor_says_so() {
     let mut redis = PrivateRedis::start();
     let ring = KeyRing::parse(RING).expect("a ring");
     let app = TestApp::with(Continuations::connect(&redis.url(), ring).expect("an address")).await;

@@ -248,7 +248,7 @@ async fn replicas_find_each_others_contexts_in_redis() {
 }
 
 #[tokio::test]
-async fn without_redis_contexts_are_rendered_anew() {
+async fn guard_context_cache_is_open_while_redis_is_away() {
     let mut redis = PrivateRedis::start();
     let shared = context_cache(&redis.url());
     let app = TestApp::standing_still(Some(shared.clone())).await;

@@ -40,7 +40,7 @@ async fn c041_without_redis_all_but_guided_search_goes_on() {
 }
 
 #[tokio::test]
-async fn without_postgres_nobody_is_let_in_unverified() {
+async fn guard_authentication_is_closed_without_postgres() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
     app.db.store.close().await;

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::support::{RING, TestApp};
 
 #[tokio::test]
-async fn c041_when_redis_returns_the_very_first_search_works() {
+async fn c041_guard_mem_search_is_closed_while_redis_is_away_and_the_first_after_works() {
     let mut redis = PrivateRedis::start();
     let ring = KeyRing::parse(RING).expect("a ring");
     let app = TestApp::with(Continuations::connect(&redis.url(), ring).expect("an address")).await;

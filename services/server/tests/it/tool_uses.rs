@@ -312,7 +312,7 @@ async fn each_read_is_in_the_audit_log_and_nothing_else_is() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_down_is_not_shown() {
+async fn guard_audit_log_evidence_that_cannot_be_written_down_is_not_shown() {
     let app = TestApp::start().await;
     let owner = app.owner().await;
     owner.events(vec![call("1", "\"secret\"")]).await.ok();

@@ -1,7 +1,7 @@
 //! Events: storing a batch of what clients report, once each, in one transaction.
 //!
 //! Locks are taken in one order by every batch: new projects by folded key, sessions, the tool
-//! use counter, the tenant's counter, then ledger rows by event id. So two batches may wait for
+//! use counter, the tenant's counter, the author's usage, then ledger rows by event id. So two batches may wait for
 //! each other's end but never for each other.
 
 mod face;
@@ -11,6 +11,7 @@ mod projects;
 mod rows;
 mod sessions;
 mod tool_uses;
+mod usage;
 mod work_entries;
 mod work_items;
 
@@ -66,6 +67,8 @@ pub struct PreparedEvent {
     draft: EventDraft,
     face: Option<Face>,
     packed: Option<Packed>,
+    /// Bytes of what it leaves.
+    bytes: i32,
 }
 
 impl PreparedEvent {
@@ -74,9 +77,11 @@ impl PreparedEvent {
     /// # Errors
     /// `Bug` if it cannot be packed.
     pub fn of(draft: EventDraft) -> Result<Self, StoreError> {
+        let packed = Packed::of(&draft)?;
         Ok(Self {
             face: Face::of(&draft),
-            packed: Packed::of(&draft)?,
+            bytes: usage::bytes(&draft, packed.as_ref()),
+            packed,
             draft,
         })
     }
@@ -153,7 +158,8 @@ impl TenantTx {
     /// `Raced` if another batch stored some of the same events meanwhile: numbers taken for them
     /// go back when the transaction is dropped, and a new one finds them stored. `Claimed` if a
     /// live write wants a task that somebody else holds, `Overfull` for entries that are too much
-    /// for their items: drop the transaction as well. As any call of the store.
+    /// for their items, `OverQuota` if the tenant may not have so much: drop the transaction as
+    /// well. As any call of the store.
     pub async fn record_events(&mut self, batch: &EventBatch<'_>) -> Result<Recorded, StoreError> {
         let ids: Vec<Uuid> = batch.events.iter().map(|event| event.event_id()).collect();
         let known = self.find_ledger_rows(&ids).await?;
@@ -172,6 +178,24 @@ impl TenantTx {
             position: plan.last_position(),
             hlc,
         })
+    }
+
+    /// What became of those events of a batch that were stored before, in the order of the batch;
+    /// none for one that is new. Nothing is written.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn repeated_events(
+        &mut self,
+        batch: &EventBatch<'_>,
+    ) -> Result<Vec<Option<EventOutcome>>, StoreError> {
+        let ids: Vec<Uuid> = batch.events.iter().map(|event| event.event_id()).collect();
+        let known = self.find_ledger_rows(&ids).await?;
+        let outcome = |event: &&PreparedEvent| {
+            let row = known.get(&event.event_id())?;
+            Some(row.outcome(batch, &event.draft.digest))
+        };
+        Ok(batch.events.iter().map(outcome).collect())
     }
 
     /// What became of the reader's events, in the order asked; those of other authors and of
@@ -205,11 +229,14 @@ impl TenantTx {
         let faces: Vec<Option<&Face>> = fresh.iter().map(|event| event.face.as_ref()).collect();
         let packed: Vec<Option<&Packed>> =
             fresh.iter().map(|event| event.packed.as_ref()).collect();
+        let bytes: Vec<i32> = fresh.iter().map(|event| event.bytes).collect();
         let fresh: &[&EventDraft] = &fresh.iter().map(|event| &event.draft).collect::<Vec<_>>();
         let projects = self.open_projects(fresh).await?;
         let sessions = self.open_sessions(batch, fresh, &projects).await?;
         let mut plan = Plan::of(fresh, projects, sessions, batch.arrived_at);
+        plan.weigh(&bytes);
         self.take_numbers(&mut plan).await?;
+        self.count_usage(batch, &plan).await?;
         if !self.append_ledger(batch, fresh, &plan).await? {
             return Err(StoreError::Raced);
         }

@@ -44,6 +44,8 @@ pub(super) struct Item {
     pub number: Option<i64>,
     /// Its position, once taken.
     pub position: Option<i64>,
+    /// Bytes of the row that it leaves.
+    pub bytes: i32,
 }
 
 /// Which counters an event takes from.
@@ -108,6 +110,7 @@ impl Plan {
                 session_number: 0,
                 number: None,
                 position: None,
+                bytes: 0,
             };
             if let Some(session) = session {
                 follow(session, draft, &mut item, &mut jobs, arrived_at);
@@ -121,6 +124,15 @@ impl Plan {
             jobs,
             projects,
             placed: BTreeMap::new(),
+        }
+    }
+
+    /// Says how many bytes each event leaves if it leaves a row.
+    pub fn weigh(&mut self, bytes: &[i32]) {
+        let leaves_row = |item: &&mut Item| item.series != Series::None;
+        let weighed = self.items.iter_mut().zip(bytes);
+        for (item, bytes) in weighed.filter(|(item, _)| leaves_row(item)) {
+            item.bytes = *bytes;
         }
     }
 

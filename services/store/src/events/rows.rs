@@ -75,18 +75,18 @@ impl TenantTx {
         sqlx::query(
             "insert into records (tenant_id, kind, number, project_id, session_id, author_id, at,
                position, private, subagent, obs_type, concepts, read_tokens, work_tokens,
-               analyser, field_lengths, title, tsv, profile)
+               analyser, field_lengths, title, tsv, profile, bytes)
              select $1, u.kind, u.number, u.project_id, u.session_id, $2, u.at, u.position,
                u.private, u.subagent, u.obs_type, string_to_array(u.concepts, ','),
                u.read_tokens, u.work_tokens, $3, array[u.a, u.b, u.c, u.d], u.title,
-               u.tsv::tsvector, u.profile
+               u.tsv::tsvector, u.profile, u.bytes
              from unnest($4::smallint[], $5::bigint[], $6::int[], $7::bigint[],
                $8::timestamptz[], $9::bigint[], $10::bool[], $11::bool[], $12::smallint[],
                $13::text[], $14::int[], $15::int[], $16::int[], $17::int[], $18::int[],
-               $19::int[], $20::text[], $21::text[], $22::bytea[])
+               $19::int[], $20::text[], $21::text[], $22::bytea[], $23::int[])
                u (kind, number, project_id, session_id, at, position, private, subagent,
                   obs_type, concepts, read_tokens, work_tokens, a, b, c, d, title, tsv,
-                  profile)",
+                  profile, bytes)",
         )
         .bind(self.tenant.key())
         .bind(batch.author.key)
@@ -114,6 +114,7 @@ impl TenantTx {
                 .map(|f| f.words.profile.as_slice())
                 .collect::<Vec<_>>(),
         )
+        .bind(items().map(|i| i.bytes).collect::<Vec<_>>())
         .execute(&mut *self.tx)
         .await?;
         Ok(())

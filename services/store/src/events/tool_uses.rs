@@ -35,6 +35,11 @@ impl Packed {
         let (input, output) = (pack(&own.input.text)?, pack(&own.output.text)?);
         Ok(Some(Self { input, output }))
     }
+
+    /// Bytes of both.
+    pub fn bytes(&self) -> usize {
+        self.input.len() + self.output.len()
+    }
 }
 
 impl TenantTx {
@@ -56,18 +61,20 @@ impl TenantTx {
             "insert into tool_uses (tenant_id, author_id, arrived_at, number, event_id,
                project_id, session_id, turn, private, at, agent_id, agent_type, branch, checkout,
                tool, host_tool_use_id, failed, files, input_bytes, output_bytes, input_sha256,
-               output_sha256, input, output)
+               output_sha256, input, output, bytes)
              select $1, $2, $3, u.number, u.event_id, u.project_id, u.session_id, u.turn,
                u.private, u.at, u.agent_id, u.agent_type, u.branch, u.checkout, u.tool,
                u.host_tool_use_id, u.failed, array(select jsonb_array_elements_text(u.files)),
-               u.input_bytes, u.output_bytes, u.input_sha256, u.output_sha256, u.input, u.output
+               u.input_bytes, u.output_bytes, u.input_sha256, u.output_sha256, u.input, u.output,
+               u.bytes
              from unnest($4::bigint[], $5::uuid[], $6::int[], $7::bigint[], $8::int[], $9::bool[],
                $10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::text[],
                $15::text[], $16::text[], $17::bool[], $18::jsonb[], $19::bigint[], $20::bigint[],
-               $21::bytea[], $22::bytea[], $23::bytea[], $24::bytea[])
+               $21::bytea[], $22::bytea[], $23::bytea[], $24::bytea[], $25::int[])
                u (number, event_id, project_id, session_id, turn, private, at, agent_id,
                   agent_type, branch, checkout, tool, host_tool_use_id, failed, files,
-                  input_bytes, output_bytes, input_sha256, output_sha256, input, output)",
+                  input_bytes, output_bytes, input_sha256, output_sha256, input, output,
+                  bytes)",
         )
         .bind(self.tenant.key())
         .bind(batch.author.key)
@@ -101,6 +108,7 @@ impl TenantTx {
         .bind(own().map(|o| &o.output.sha256[..]).collect::<Vec<_>>())
         .bind(all().map(|k| &k.packed.input[..]).collect::<Vec<_>>())
         .bind(all().map(|k| &k.packed.output[..]).collect::<Vec<_>>())
+        .bind(items().map(|i| i.bytes).collect::<Vec<_>>())
         .execute(&mut *self.tx)
         .await?;
         Ok(())

@@ -50,10 +50,10 @@ impl TenantTx {
         sqlx::query(
             "insert into work_entries (tenant_id, author_id, arrived_at, position, event_id,
                project_id, session_id, machine, list, task, fields, action, hlc_ms, hlc_counter,
-               after_ms, after_counter, at)
+               after_ms, after_counter, at, bytes)
              select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::int[], $7::bigint[],
                $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bigint[],
-               $14::bigint[], $15::bigint[], $16::bigint[], $17::timestamptz[]) u",
+               $14::bigint[], $15::bigint[], $16::bigint[], $17::timestamptz[], $18::int[]) u",
         )
         .bind(self.tenant.key())
         .bind(batch.author.key)
@@ -85,6 +85,7 @@ impl TenantTx {
                 .collect::<Vec<_>>(),
         )
         .bind(all().map(|e| e.draft.at).collect::<Vec<_>>())
+        .bind(all().map(|e| e.item.bytes).collect::<Vec<_>>())
         .execute(&mut *self.tx)
         .await?;
         self.merge_work_entries(batch, &entries, &moments).await?;

@@ -12,9 +12,10 @@ use uuid::Uuid;
 
 use crate::actions::events::digest;
 use crate::actions::projects::{place, project_key, widest_reader};
-use crate::actions::{Attempts, Failure};
+use crate::actions::{Attempts, Failure, note_quota};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::rates::take_events;
 
 const STAYS_DELETED: &str = "what this event id stored was deleted, and stays so";
 
@@ -31,7 +32,8 @@ pub struct Added {
 ///
 /// # Errors
 /// `invalid_field`, `empty_record`, `event_id_reused`, `conflict` for one that was deleted since;
-/// a project that cannot be told, a lacking scope, or an unavailable store.
+/// a project that cannot be told, a lacking scope, events that come too fast, a quota that is used
+/// up, or an unavailable store.
 pub async fn add(
     app: &App,
     caller: &Caller,
@@ -40,6 +42,7 @@ pub async fn add(
 ) -> Result<Added, Failure> {
     caller.require(Scope::MemoryWrite)?;
     let arrived_at = app.clock.now();
+    take_events(app, caller, 1).await?;
     let _turn = app.store.turn(caller.tenant).await?;
     let mut tx = app
         .store
@@ -65,6 +68,10 @@ pub async fn add(
     loop {
         match append(app, caller, &event, origin, arrived_at).await {
             Err(failure) if attempts.go_on_after(&failure).await => {}
+            Err(failure) => {
+                note_quota(app, &failure);
+                return Err(failure);
+            }
             done => return done,
         }
     }

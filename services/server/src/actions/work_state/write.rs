@@ -20,15 +20,16 @@ use uuid::Uuid;
 
 use crate::actions::events::digest;
 use crate::actions::projects::{place, project_key, widest_reader};
-use crate::actions::{Attempts, Failure};
+use crate::actions::{Attempts, Failure, note_quota};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::rates::take_events;
 
 /// Appends an entry, with what it does to the claim on its task.
 ///
 /// # Errors
 /// `invalid_field`, `claimed`, `event_id_reused`, a project that cannot be told, a lacking scope,
-/// or an unavailable store.
+/// events that come too fast, a quota that is used up, or an unavailable store.
 pub async fn write(
     app: &App,
     caller: &Caller,
@@ -39,6 +40,7 @@ pub async fn write(
     let entry = write.parse()?;
     let session = write.session.map(|session| session.parse()).transpose()?;
     let arrived_at = app.clock.now();
+    take_events(app, caller, 1).await?;
     let made = Made {
         entry,
         session: session.or_else(|| caller.session.clone()),
@@ -52,7 +54,11 @@ pub async fn write(
     let appended = loop {
         match append(app, caller, write.project.as_deref(), &made).await {
             Err(failure) if attempts.go_on_after(&failure).await => {}
-            done => break done?,
+            Err(failure) => {
+                note_quota(app, &failure);
+                return Err(failure);
+            }
+            Ok(done) => break done,
         }
     };
     // No other writer waits for what is only read.

@@ -14,6 +14,7 @@ use cairn_domain::scope::{Scope, Scopes};
 use cairn_server::app::{App, Clock, Door};
 use cairn_server::auth::key::ApiKey;
 use cairn_server::lifecycle::{self, Drain};
+use cairn_server::rates::CallerRates;
 use cairn_store::bus::Bus;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
@@ -123,6 +124,26 @@ impl TestApp {
         (app, base)
     }
 
+    /// A service whose callers may go so fast.
+    pub async fn limited(callers: CallerRates) -> Self {
+        let db = TestDb::new().await;
+        let (store, clock) = (db.store.clone(), Clock::system());
+        let continuations = redis_continuations();
+        let app = App::limited(store, continuations, None, clock, door(), callers);
+        Self::served(db, app).await
+    }
+
+    /// Another replica over the same database, whose callers may go so fast; answers where it
+    /// listens. It ends with the test.
+    pub async fn limited_beside(&self, callers: CallerRates) -> String {
+        let (store, clock) = (self.db.store.clone(), self.app.clock.clone());
+        let app = App::limited(store, redis_continuations(), None, clock, door(), callers);
+        let (listener, base) = listen().await;
+        let never = std::future::pending();
+        tokio::spawn(lifecycle::serve(app, listener, DRAIN, never));
+        base
+    }
+
     async fn made(
         db: TestDb,
         store: Store,
@@ -130,11 +151,11 @@ impl TestApp {
         shared: Option<ContextCache>,
         clock: Clock,
     ) -> Self {
-        let door = Door {
-            hosts: vec!["127.0.0.1".to_owned()],
-            origins: Vec::new(),
-        };
-        let app = App::new(store, continuations, shared, clock, door);
+        let app = App::new(store, continuations, shared, clock, door());
+        Self::served(db, app).await
+    }
+
+    async fn served(db: TestDb, app: Arc<App>) -> Self {
         let (listener, base) = listen().await;
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
@@ -228,6 +249,13 @@ pub async fn soon<T>(happens: impl Future<Output = T>) -> T {
     let limit = Duration::from_secs(30);
     let happened = tokio::time::timeout(limit, happens).await;
     happened.expect("it happens soon")
+}
+
+fn door() -> Door {
+    Door {
+        hosts: vec!["127.0.0.1".to_owned()],
+        origins: Vec::new(),
+    }
 }
 
 /// Continuations in the shared Redis, under a prefix of their own.

@@ -31,17 +31,20 @@ impl Replica {
 
     /// A replica over the database at an address, with more in its environment.
     pub fn with_settings(database_url: &str, settings: &[(&str, &str)]) -> Self {
-        let redis = shared_redis_url();
         let address = free_address();
-        let mut command = command(&address);
-        command
-            .env("CAIRN_EMBEDDED", "false")
-            .env("CAIRN_DATABASE_URL", database_url)
-            .env("CAIRN_REDIS_URL", redis)
-            .env("CAIRN_CURSOR_KEYS", RING)
-            .env("CAIRN_PUBLIC_URL", format!("http://{address}"))
-            .envs(settings.iter().copied());
+        let mut command = shared(&address, database_url);
+        command.envs(settings.iter().copied());
         Self::start(command, &address)
+    }
+
+    /// What a replica says that must not start over the database at an address.
+    pub fn refusal(database_url: &str, settings: &[(&str, &str)]) -> String {
+        let address = free_address();
+        let mut command = shared(&address, database_url);
+        let output = command.envs(settings.iter().copied()).output();
+        let output = output.expect("cairn-server runs");
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
     /// A whole service in one process, its database in `data`. The first start on an empty
@@ -122,9 +125,24 @@ fn command(address: &str) -> Command {
         .env("CAIRN_LISTEN", address)
         .env("CAIRN_LOG", "info")
         .env("CAIRN_DRAIN_SECONDS", "4")
+        // Tests that are about other things come faster than a person.
+        .env("CAIRN_RATE_REQUESTS", "1000000000")
+        .env("CAIRN_RATE_EVENTS", "1000000000")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    command
+}
+
+/// A replica over the shared Redis.
+fn shared(address: &str, database_url: &str) -> Command {
+    let mut command = command(address);
+    command
+        .env("CAIRN_EMBEDDED", "false")
+        .env("CAIRN_DATABASE_URL", database_url)
+        .env("CAIRN_REDIS_URL", shared_redis_url())
+        .env("CAIRN_CURSOR_KEYS", RING)
+        .env("CAIRN_PUBLIC_URL", format!("http://{address}"));
     command
 }
 
