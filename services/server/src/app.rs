@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cairn_domain::ids::TenantId;
+use cairn_domain::limits;
 use cairn_store::Store;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
 use chrono::{DateTime, Utc};
+use tokio::sync::Semaphore;
 
 use crate::auth::CredentialCache;
 use crate::contexts::Contexts;
@@ -28,6 +30,8 @@ pub struct App {
     pub credentials: CredentialCache,
     /// Which hosts and sites may call.
     pub door: Door,
+    /// Exports that may be under way at once.
+    pub exports: Arc<Semaphore>,
     draining: AtomicBool,
 }
 
@@ -48,6 +52,7 @@ impl App {
             clock,
             credentials: CredentialCache::new(),
             door,
+            exports: Arc::new(Semaphore::new(limits::EXPORTS)),
             draining: AtomicBool::new(false),
         })
     }

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
+use crate::expiry::keep_expiring;
 use crate::http;
 use crate::upkeep::keep_up;
 
@@ -67,6 +68,8 @@ pub async fn serve(
     let server = answer_connections(listener, router, stop_accepting.clone());
     let mut server = AbortOnDropHandle::new(tokio::spawn(server));
     let upkeep = AbortOnDropHandle::new(tokio::spawn(keep_up(app.store.clone())));
+    let expiry = keep_expiring(app.store.clone(), app.clock.clone());
+    let expiry = AbortOnDropHandle::new(tokio::spawn(expiry));
     tokio::select! {
         ended = &mut server => ended.context("the server task ended unasked")?,
         () = shutdown => {
@@ -81,7 +84,7 @@ pub async fn serve(
             }
         }
     }
-    drop((server, upkeep));
+    drop((server, upkeep, expiry));
     if tokio::time::timeout(drain.close_time(), app.store.close())
         .await
         .is_err()

@@ -42,7 +42,7 @@ pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAns
         move || Reading::of(&caller, here.as_ref(), &json, arrived_at)
     });
     let read = reading.await.map_err(|e| Failure::fault(e.to_string()))??;
-    let stored = store(app, caller, &read.events, arrived_at).await?;
+    let stored = store(app, caller, &read.events, arrived_at, Origin::Api, true).await?;
     let mut outcomes = read.events.iter().zip(stored.outcomes);
     let mut items = Vec::with_capacity(read.items.len());
     for (index, refused) in read.items.into_iter().enumerate() {
@@ -166,18 +166,21 @@ pub async fn check(app: &App, caller: &Caller, json: &str) -> Result<CheckAnswer
     })
 }
 
-async fn store(
+/// Stores events; if they are not to be kept, says what would become of them.
+pub(super) async fn store(
     app: &App,
     caller: &Caller,
     events: &[PreparedEvent],
     arrived_at: DateTime<Utc>,
+    origin: Origin,
+    keep: bool,
 ) -> Result<Stored, Failure> {
     let mut attempts = Attempts::default();
     let mut overfull: HashSet<Uuid> = HashSet::new();
     loop {
         let is_wanted = |event: &&PreparedEvent| !overfull.contains(&event.event_id());
         let wanted: Vec<&PreparedEvent> = events.iter().filter(is_wanted).collect();
-        match commit(app, caller, &wanted, arrived_at).await {
+        match commit(app, caller, &wanted, arrived_at, origin, keep).await {
             Ok(recorded) => {
                 let mut outcomes = recorded.outcomes.into_iter();
                 let outcomes = events.iter().map(|event| match is_wanted(&event) {
@@ -201,9 +204,9 @@ async fn store(
 }
 
 /// What became of a batch.
-struct Stored {
+pub(super) struct Stored {
     /// One for each event; none for an entry that is too much for its item.
-    outcomes: Vec<Option<EventOutcome>>,
+    pub outcomes: Vec<Option<EventOutcome>>,
     position: Option<i64>,
     hlc: Option<Hlc>,
 }
@@ -213,6 +216,8 @@ async fn commit(
     caller: &Caller,
     events: &[&PreparedEvent],
     arrived_at: DateTime<Utc>,
+    origin: Origin,
+    keep: bool,
 ) -> Result<Recorded, Failure> {
     let mut tx = app.store.tenant(caller.tenant, "events.record").await?;
     let reader = widest_reader(&mut tx, caller).await?;
@@ -220,12 +225,14 @@ async fn commit(
         author: caller.principal,
         projects: &reader.projects,
         arrived_at,
-        origin: Origin::Api,
+        origin,
         events,
         live: None,
     };
     let recorded = tx.record_events(&batch).await?;
-    tx.commit().await?;
+    if keep {
+        tx.commit().await?;
+    }
     Ok(recorded)
 }
 

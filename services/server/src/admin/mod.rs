@@ -3,6 +3,7 @@
 
 mod keys;
 mod members;
+mod purge;
 mod tenants;
 
 use anyhow::{Context, bail};
@@ -12,6 +13,7 @@ use clap::Subcommand;
 
 pub use keys::{KeyCommand, KeyTerms, create_key, revoke_key};
 pub use members::{MemberCommand, add_member};
+pub use purge::PurgeCommand;
 pub use tenants::{TenantCommand, create_tenant, insert_tenant};
 
 use crate::app::Clock;
@@ -29,6 +31,8 @@ pub enum Command {
     /// Keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Remove for good.
+    Purge(PurgeCommand),
 }
 
 /// Who acts, and on what.
@@ -50,6 +54,7 @@ impl Command {
             Self::Tenant(command) => command.run(operator).await,
             Self::Member(command) => command.run(operator).await,
             Self::Key(command) => command.run(operator).await,
+            Self::Purge(command) => command.run(operator).await,
         }
     }
 }

@@ -45,6 +45,40 @@ pub fn guarded(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
     )
 }
 
+/// What stands before routes whose bodies are of any length, or whose answers take as long as there
+/// is something to do: each of them bounds what it reads.
+pub fn guarded_long(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
+    routes.layer(
+        ServiceBuilder::new()
+            .layer(middleware::from_fn_with_state(Arc::clone(app), admit_long))
+            .map_request(name_encoding)
+            .layer(RequestDecompressionLayer::new())
+            .map_request(|request: Request<_>| request.map(Body::new)),
+    )
+}
+
+/// Lets in known callers under known names.
+async fn admit_long(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Failure> {
+    door::check(&app.door, &request)?;
+    auth::layer::authenticate(&app, &mut request).await?;
+    Ok(next.run(request).await)
+}
+
+/// Routes of [`guarded_long`].
+const LONG: [&str; 2] = ["/v1/import", "/v1/purge"];
+
+/// How long a request may take.
+fn time_of(request: &Request) -> std::time::Duration {
+    match LONG.contains(&request.uri().path()) {
+        true => limits::LONG_REQUEST_TIME,
+        false => limits::REQUEST_TIME,
+    }
+}
+
 /// Lets in known callers under known names, with a body that is not too large already.
 async fn admit(
     State(app): State<Arc<App>>,
@@ -92,7 +126,8 @@ async fn finish(request: Request, next: Next) -> Response {
     let response = match too_long(&request) {
         Some(problem) => problem::respond(problem),
         None => {
-            let response = tokio::time::timeout(limits::REQUEST_TIME, next.run(request)).await;
+            let time = time_of(&request);
+            let response = tokio::time::timeout(time, next.run(request)).await;
             response.unwrap_or_else(|_| Failure::Store(StoreError::Timeout).into_response())
         }
     };

@@ -5,6 +5,7 @@
 //! each other's end but never for each other.
 
 mod face;
+mod kept;
 mod ledger;
 mod plan;
 mod projects;
@@ -13,6 +14,7 @@ mod sessions;
 mod tool_uses;
 mod work_entries;
 mod work_items;
+mod work_refold;
 
 use std::collections::HashMap;
 
@@ -26,9 +28,11 @@ use uuid::Uuid;
 
 use crate::{StoreError, TenantTx};
 use face::Face;
+pub use kept::Kept;
 use ledger::Known;
 use plan::Plan;
 use tool_uses::Packed;
+pub(crate) use work_refold::DroppedEntry;
 
 /// Events of one request, by one author.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +70,7 @@ pub struct PreparedEvent {
     draft: EventDraft,
     face: Option<Face>,
     packed: Option<Packed>,
+    kept: Option<Kept>,
 }
 
 impl PreparedEvent {
@@ -74,10 +79,24 @@ impl PreparedEvent {
     /// # Errors
     /// `Bug` if it cannot be packed.
     pub fn of(draft: EventDraft) -> Result<Self, StoreError> {
+        Self::made(draft, None)
+    }
+
+    /// The same for an event that comes from elsewhere, with what it keeps of that.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn imported(draft: EventDraft, kept: Kept) -> Result<Self, StoreError> {
+        Self::made(draft, Some(kept))
+    }
+
+    fn made(draft: EventDraft, kept: Option<Kept>) -> Result<Self, StoreError> {
+        let imported_id = kept.as_ref().and_then(|kept| kept.id.as_deref());
         Ok(Self {
-            face: Face::of(&draft),
+            face: Face::of(&draft, imported_id),
             packed: Packed::of(&draft)?,
             draft,
+            kept,
         })
     }
 
@@ -205,17 +224,18 @@ impl TenantTx {
         let faces: Vec<Option<&Face>> = fresh.iter().map(|event| event.face.as_ref()).collect();
         let packed: Vec<Option<&Packed>> =
             fresh.iter().map(|event| event.packed.as_ref()).collect();
-        let fresh: &[&EventDraft] = &fresh.iter().map(|event| &event.draft).collect::<Vec<_>>();
-        let projects = self.open_projects(fresh).await?;
+        let drafts: &[&EventDraft] = &fresh.iter().map(|event| &event.draft).collect::<Vec<_>>();
+        let projects = self.open_projects(drafts).await?;
         let sessions = self.open_sessions(batch, fresh, &projects).await?;
-        let mut plan = Plan::of(fresh, projects, sessions, batch.arrived_at);
+        let mut plan = Plan::of(batch, fresh, projects, sessions);
         self.take_numbers(&mut plan).await?;
-        if !self.append_ledger(batch, fresh, &plan).await? {
+        if !self.append_ledger(drafts, &plan).await? {
             return Err(StoreError::Raced);
         }
-        self.insert_records(batch, fresh, &faces, &plan).await?;
-        self.insert_tool_uses(batch, fresh, &packed, &plan).await?;
+        self.insert_records(batch, drafts, &faces, &plan).await?;
+        self.insert_tool_uses(drafts, &packed, &plan).await?;
         let hlc = self.append_work_entries(batch, fresh, &plan).await?;
+        self.insert_origins(fresh, &plan).await?;
         self.save_sessions(&plan.sessions).await?;
         self.save_projects(&plan).await?;
         self.enqueue_all(&plan.jobs).await?;
@@ -277,9 +297,10 @@ fn outcomes(
     stored: &HashMap<Uuid, Option<String>>,
 ) -> Vec<EventOutcome> {
     let mut first: HashMap<Uuid, [u8; 16]> = HashMap::new();
-    let mut outcome = |PreparedEvent { draft, .. }: &PreparedEvent| {
+    let mut outcome = |event: &PreparedEvent| {
+        let draft = &event.draft;
         if let Some(row) = known.get(&draft.event_id) {
-            return row.outcome(batch, &draft.digest);
+            return row.outcome(batch, event);
         }
         let id = stored.get(&draft.event_id).cloned().flatten();
         match first.get(&draft.event_id) {
