@@ -12,18 +12,23 @@ const ACROSS_TENANTS: [&str; 3] = [
     "tenants_uid_key",
 ];
 /// Functions that run as another role, and which.
-const RAISED: [&str; 11] = [
+const RAISED: [&str; 16] = [
     "search_candidates cairn_search",
     "search_matches cairn_search",
     "search_record_ids cairn_search",
+    "system_claim_expiry cairn_system",
     "system_clean_search_index cairn_owner",
     "system_context_revisions cairn_system",
     "system_create_tenant cairn_system",
+    "system_delete_tenant cairn_system",
+    "system_drop_work_entries cairn_system",
+    "system_expire_audit cairn_system",
     "system_find_credential cairn_system",
     "system_find_stale cairn_system",
     "system_find_tenant cairn_system",
     "system_find_uncounted cairn_system",
     "system_has_credential cairn_system",
+    "system_sweep_deleted cairn_system",
 ];
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
+use cairn_domain::scope::Scope;
 use cairn_wire::import::{ImportAnswer, ImportQuery};
 use cairn_wire::{Code, Problem};
 
@@ -30,6 +31,7 @@ pub async fn store(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ImportAnswer>, Failure> {
+    caller.require(Scope::MemoryWrite)?;
     if let Some(kind) = headers.get(CONTENT_TYPE) {
         let kind = kind.to_str().unwrap_or_default().to_ascii_lowercase();
         let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -37,12 +37,10 @@ pub async fn import(
     query: &ImportQuery,
     body: Body,
 ) -> Result<ImportAnswer, Failure> {
+    caller.require(Scope::MemoryWrite)?;
     let as_oneself = query.author.as_deref() == Some(ME) || !caller.is_admin();
     if query.author.as_deref().is_some_and(|author| author != ME) {
         return Err(Rejection::invalid_field("/author", "me, or absent").into());
-    }
-    if as_oneself {
-        caller.require(Scope::MemoryWrite)?;
     }
     let project = target(app, caller, query).await?;
     let mut lines = Lines::of(body);
