@@ -123,7 +123,7 @@ async fn a_purge_of_a_member_leaves_nothing_they_wrote() {
     assert!(
         number(
             &mut admin,
-            "select count(*) from term_counts where term = 'sesam'"
+            "select count(*) from term_counts where term like 'sesam%'"
         )
         .await
             > 0
@@ -436,7 +436,9 @@ async fn a_deleted_tenant_leaves_no_row_and_the_other_every_one() {
         .delete_tenant(gone.tenant, "another", minute(1))
         .await;
     assert!(!other.expect("answered"));
-    let deleted = system.delete_tenant(gone.tenant, &name, minute(1)).await;
+    let deleted = system
+        .delete_tenant(gone.tenant, &name, DateTime::UNIX_EPOCH)
+        .await;
     assert!(deleted.expect("deleted"));
     system.commit().await.expect("commit");
     let mut system = db.store.system("test").await.expect("begin");
