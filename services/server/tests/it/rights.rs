@@ -14,6 +14,9 @@ use crate::support::{Caller, Reply, TestApp, item};
 /// How long what goes on by itself may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// How often it is looked at.
+const POLL: Duration = Duration::from_millis(50);
+
 /// The lines of an export that must be whole.
 pub fn lines(text: &str) -> Vec<Value> {
     let all: Vec<&str> = text.lines().collect();
@@ -83,7 +86,9 @@ pub fn contents(lines: &[Value]) -> Vec<String> {
                 .expect("an object")
                 .remove("observation");
         }
-        Value::Object(line).to_string()
+        // In one order, whoever wrote the line.
+        let sorted: BTreeMap<String, Value> = line.into_iter().collect();
+        json!(sorted).to_string()
     };
     let mut contents: Vec<String> = lines[1..].iter().map(content).collect();
     contents.sort();
@@ -200,7 +205,7 @@ async fn an_export_holds_what_its_reader_may_read_in_order() {
     let without = app.owner_with(&scopes).await;
     let seen = export(&without, "project=*").await;
     assert!(
-        !seen.contains("tool_use\"") && !seen.contains("T2"),
+        !seen.contains("tool_use\"") && !seen.contains("\"T2\""),
         "{seen}"
     );
     // A credential of one project hands out no other.
@@ -404,7 +409,7 @@ async fn what_is_purged_is_in_nothing_and_does_not_come_back() {
     }
     let found = owner.search(&[("query", "pool leak")]).await.ok();
     assert!(!found.to_string().contains("it leaked"), "{found}");
-    assert!(owner.open_work().await.contains("Nothing open"));
+    assert!(!owner.open_work().await.contains("mend"));
     let context = owner.get("/v1/context").await;
     assert!(!context.text.contains("leak") && context.text.contains("ben's word"));
     let by_file = owner
@@ -459,6 +464,7 @@ async fn a_deleted_tenant_is_closed_at_once_on_every_replica() {
             began.elapsed() < Duration::from_secs(10),
             "closed within ten seconds"
         );
+        tokio::time::sleep(POLL).await;
     }
     let mut system = app.db.store.system("test").await.expect("begin");
     assert_eq!(system.find_tenant("acme").await.expect("find"), None);
@@ -478,6 +484,7 @@ async fn a_deleted_tenant_is_closed_at_once_on_every_replica() {
             break;
         }
         assert!(began.elapsed() < DEADLINE, "{rows} rows are left");
+        tokio::time::sleep(POLL).await;
     }
     let stranger = app.stranger().await;
     assert_eq!(stranger.get("/v1/me").await.status, 200);
@@ -515,6 +522,7 @@ async fn what_is_over_its_time_goes_while_the_service_serves() {
     let began = Instant::now();
     while owner.get("/v1/prompts/1").await.status != 404 {
         assert!(began.elapsed() < DEADLINE, "the prompt is still there");
+        tokio::time::sleep(POLL).await;
     }
     assert_eq!(owner.get("/v1/observations/1").await.status, 200);
     let evidence = owner

@@ -70,6 +70,13 @@ impl Lines {
         })
     }
 
+    /// Takes in what nobody will read.
+    pub async fn discard(&mut self) {
+        let all = async { while let Some(Ok(_)) = self.body.frame().await {} };
+        // Whoever sends for longer than this loses the connection.
+        drop(tokio::time::timeout(limits::BODY_TIME, all).await);
+    }
+
     /// The next line.
     pub async fn next(&mut self) -> Result<Step, Failure> {
         loop {

@@ -44,6 +44,21 @@ pub async fn import(
     }
     let project = target(app, caller, query).await?;
     let mut lines = Lines::of(body);
+    let done = store_lines(app, caller, query, &mut lines, (project, as_oneself)).await;
+    if done.is_err() {
+        // Whoever is still sending would not see the answer.
+        lines.discard().await;
+    }
+    done
+}
+
+async fn store_lines(
+    app: &App,
+    caller: &Caller,
+    query: &ImportQuery,
+    lines: &mut Lines,
+    (project, as_oneself): (Option<ProjectName>, bool),
+) -> Result<ImportAnswer, Failure> {
     let head = lines.head().await?;
     note(app, caller, query, &head).await?;
     let mut importer = Importer::new(app, caller, project, &head, as_oneself);
