@@ -201,8 +201,10 @@ async fn a_purge_keeps_to_kind_project_and_time() {
     let counts = purge(&db, &twin, &filter).await;
     assert_eq!(counts.total(), 1);
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    let left = tx.get_records(&ids(&["1", "2", "3", "P1"]), &reader(twin.owner));
-    let left = left.await.expect("read");
+    let left = tx
+        .get_records(&ids(&["1", "2", "3", "P1"]), &reader(twin.owner))
+        .await
+        .expect("read");
     let ids: Vec<String> = left
         .iter()
         .map(|record| record.row.id.to_string())

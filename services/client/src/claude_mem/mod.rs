@@ -46,16 +46,16 @@ pub fn is_database(path: &Path) -> std::io::Result<bool> {
 pub struct Database {
     connection: Connection,
     /// A copy that is read in place of the original, if that could not be.
-    _copy: Option<Copy>,
+    _copy: Option<Copied>,
     /// What ids are derived from.
     pub id: Uuid,
     names: Names,
 }
 
 /// A folder of our own, gone with this value.
-struct Copy(std::path::PathBuf);
+struct Copied(std::path::PathBuf);
 
-impl Drop for Copy {
+impl Drop for Copied {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.0));
     }
@@ -186,11 +186,11 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Copies a database with what its log holds into a folder that nobody else can read.
-fn copied(path: &Path) -> Result<Copy, Failure> {
+fn copied(path: &Path) -> Result<Copied, Failure> {
     let folder = std::env::temp_dir().join(format!("cairn-import-{}", Uuid::now_v7()));
     let made = crate::files::make_private_dir(&folder);
     made.map_err(Failure::writing(&folder))?;
-    let copy = Copy(folder);
+    let copy = Copied(folder);
     for ending in ["", "-wal"] {
         let mut from = path.as_os_str().to_owned();
         from.push(ending);

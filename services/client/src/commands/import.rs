@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use cairn_wire::Code;
 use cairn_wire::domain::hex::hex;
 use cairn_wire::domain::limits;
 use cairn_wire::export::{ExportEnd, ExportHead, ExportLine, FORM};
@@ -222,8 +223,8 @@ impl<'a> Pieces<'a> {
         let answer: ImportAnswer = loop {
             let request = self.api.post_lines(&self.path, piece.clone());
             match api::block_on(self.api.json(request.timeout(DEADLINE))) {
-                Err(Failure::Unreachable(why)) if attempt < ATTEMPTS => {
-                    tell(&format!("cairn: {why}; waiting"));
+                Err(failure) if attempt < ATTEMPTS && is_passing(&failure) => {
+                    tell(&format!("cairn: {failure}; waiting"));
                     std::thread::sleep(pause);
                     pause *= 2;
                     attempt += 1;
@@ -255,6 +256,15 @@ impl<'a> Pieces<'a> {
 
     fn finish(self) -> ImportAnswer {
         self.answer
+    }
+}
+
+/// Whether the same piece may be taken a little later.
+fn is_passing(failure: &Failure) -> bool {
+    match failure {
+        Failure::Unreachable(_) => true,
+        Failure::Refused(problem) => problem.is(Code::RateLimited),
+        _ => false,
     }
 }
 
