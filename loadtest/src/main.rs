@@ -11,6 +11,7 @@ mod fuzz;
 mod output;
 mod process;
 mod record_sets;
+mod rights;
 mod service;
 mod whole;
 
@@ -35,6 +36,8 @@ enum Command {
     Demo(demo::Options),
     /// Compare the service under load with its raw limit.
     Bench(bench::Options),
+    /// Take a large tenant out of a service of its own and in again as another one.
+    Rights(rights::Options),
     /// Ask a service of its own what nobody would.
     Fuzz(fuzz::Options),
     /// Answer with the files of a folder: what a bench compares the service with.
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Demo(options) => demo::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Rights(options) => rights::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Bare(options) => bench::bare::run(&options),
     };

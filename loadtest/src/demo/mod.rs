@@ -3,7 +3,7 @@
 //!
 //! Everything it starts ends with it, and all its files lie in one temporary folder.
 
-mod client;
+pub mod client;
 mod commits;
 mod record_sets;
 mod replay;

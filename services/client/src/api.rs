@@ -5,7 +5,7 @@ use std::time::Duration;
 use cairn_wire::context::{ContextAnswer, ContextQuery};
 use cairn_wire::session::SessionName;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::{Client, RequestBuilder};
+use reqwest::{Client, RequestBuilder, Response};
 use serde::Serialize;
 
 use crate::account::Account;
@@ -105,6 +105,13 @@ impl Api {
             .header(CONTENT_TYPE, "application/json")
     }
 
+    /// A POST of JSON lines to `path`.
+    pub fn post_lines(&self, path: &str, body: Vec<u8>) -> RequestBuilder {
+        let request = self.client.post(format!("{}{path}", self.service));
+        self.prepare(request.body(body))
+            .header(CONTENT_TYPE, "application/x-ndjson")
+    }
+
     /// What a session in the current project starts with, by the clock of this machine.
     ///
     /// # Errors
@@ -161,6 +168,36 @@ impl Api {
 fn read<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, Failure> {
     serde_json::from_str(json)
         .map_err(|e| Failure::Failed(format!("the service's answer cannot be read: {e}")))
+}
+
+/// Sends a request whose answer is read part by part.
+///
+/// # Errors
+/// As [`Api::json`].
+pub async fn opened(request: RequestBuilder, content_type: &str) -> Result<Response, Failure> {
+    let response = request.header(ACCEPT, content_type).send().await;
+    let response = response.map_err(|e| Failure::Unreachable(plain_error(&e)))?;
+    let header = |name: &str| response.headers().get(name)?.to_str().ok();
+    let is_ours = header("cairn-service").is_some();
+    let is_lines = header(CONTENT_TYPE.as_str()).is_some_and(|own| own.starts_with(content_type));
+    if response.status().is_success() && is_ours && is_lines {
+        return Ok(response);
+    }
+    Err(Reply::read(response, ANSWER_BYTES)
+        .await?
+        .content(content_type)
+        .err()
+        .unwrap_or_else(|| Failure::Unreachable("the answer cannot be read".to_owned())))
+}
+
+/// The next part of an answer; `None` at its end.
+///
+/// # Errors
+/// [`Failure::Unreachable`] if it breaks off.
+pub async fn next_part(response: &mut Response) -> Result<Option<Vec<u8>>, Failure> {
+    let part = response.chunk().await;
+    let part = part.map_err(|e| Failure::Unreachable(plain_error(&e)))?;
+    Ok(part.map(|bytes| bytes.to_vec()))
 }
 
 /// The parameters of a question, as they stand in an address. What is not set is left out.

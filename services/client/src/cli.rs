@@ -1,6 +1,7 @@
 //! The command line for people: words, help, and the exit status of each end.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -38,6 +39,10 @@ enum Command {
     },
     /// Show what is open in the team's lists of this project, or add to them.
     Work(Work),
+    /// Print the team's memory as lines that import reads: cairn export > memory.ndjson
+    Export(Export),
+    /// Take in an export, or a claude-mem database. Again it stores nothing.
+    Import(Import),
     /// Send what waits in the spool.
     Flush {
         /// Detach from the caller and say nothing.
@@ -92,6 +97,45 @@ pub struct Search {
     #[arg(long)]
     pub cursor: Option<String>,
     /// The answer as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An export.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// One project alone: its key or name.
+    #[arg(long)]
+    pub project: Option<String>,
+    /// One author alone: a handle.
+    #[arg(long)]
+    pub author: Option<String>,
+    /// What you wrote yourself, private or not; anybody may.
+    #[arg(long, conflicts_with = "author")]
+    pub mine: bool,
+    /// Some kinds alone: observation, summary, prompt, tool_use, work_entry.
+    #[arg(long = "kinds", value_delimiter = ',')]
+    pub kinds: Vec<String>,
+}
+
+/// An import.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// An export, or a claude-mem database.
+    pub file: PathBuf,
+    /// Put everything into one project: its key or name.
+    #[arg(long)]
+    pub project: Option<String>,
+    /// Make everything your own; so it is for those who are no admins, and for claude-mem.
+    #[arg(long)]
+    pub mine: bool,
+    /// The key of a project for its name in claude-mem; name:<name> if left out.
+    #[arg(long, value_name = "NAME=KEY")]
+    pub map: Vec<String>,
+    /// Say what would be stored, and store nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The answer as JSON, with all new ids.
     #[arg(long)]
     pub json: bool,
 }
@@ -213,6 +257,8 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Search(what) => commands::search::search(&Client::here()?, &what),
         Command::Show { ids } => commands::show::show(&Client::here()?, &ids),
         Command::Work(what) => commands::work::work(&Client::here()?, what),
+        Command::Export(what) => commands::export::export(&Client::here()?, &what),
+        Command::Import(what) => commands::import::import(&Client::here()?, &what),
         Command::Record => commands::record::record(&Client::here()?),
         Command::Flush { background: false } => commands::flush::now(&Client::here()?),
         Command::Status { short } => commands::status::status(&Client::here()?, short),

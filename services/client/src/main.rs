@@ -6,6 +6,7 @@
 mod account;
 mod api;
 mod blobs;
+mod claude_mem;
 mod cli;
 mod commands;
 mod complaint;

@@ -36,7 +36,15 @@ impl Reply {
     /// # Errors
     /// [`Failure::Unreachable`] without an answer, and for one that is longer.
     pub async fn of(request: RequestBuilder, limit: usize) -> Result<Self, Failure> {
-        let mut response = request.send().await.map_err(unreachable)?;
+        let response = request.send().await.map_err(unreachable)?;
+        Self::read(response, limit).await
+    }
+
+    /// Reads what came back for a request, at most `limit` bytes of it.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub async fn read(mut response: Response, limit: usize) -> Result<Self, Failure> {
         let header = |name: &str| find_header(response.headers(), name);
         let content_type = header(CONTENT_TYPE.as_str()).unwrap_or_default();
         let content_type = content_type.split(';').next().unwrap_or_default();

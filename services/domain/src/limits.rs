@@ -7,6 +7,30 @@ use std::time::Duration;
 pub const BODY_BYTES: usize = 2 * 1024 * 1024;
 /// Items in one batch of events: one transaction that stays well under the statement limit.
 pub const BATCH_ITEMS: usize = 500;
+/// A line of an import, and so of an export.
+pub const IMPORT_LINE_BYTES: usize = 1024 * 1024;
+/// Records that one transaction of an import stores.
+pub const IMPORT_BATCH: usize = 500;
+/// Bytes of lines that one transaction of an import stores.
+pub const IMPORT_BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// New ids that the answer to an import lists; the others are found by the old ones.
+pub const IMPORT_IDS: usize = 10_000;
+/// Refused lines that the answer to an import names; the others are counted.
+pub const IMPORT_REFUSED: usize = 100;
+/// Rows that an export reads at a time.
+pub const EXPORT_BATCH: u32 = 100;
+/// Exports that one process writes at a time: each holds a batch of rows in memory.
+pub const EXPORTS: usize = 4;
+/// Records that one transaction of a purge or of an expiry removes.
+pub const REMOVED_AT_ONCE: u32 = 500;
+/// Positions, or numbers of tool uses, that one statement of a purge looks through.
+pub const PURGE_SPAN: i64 = 20_000;
+/// Days that a tenant may set for how long something is kept: a century.
+pub const MAX_RETENTION_DAYS: u32 = 36_500;
+/// Days that the audit log is kept, whatever is set: migration 0014 says the same.
+pub const LEAST_AUDIT_DAYS: u32 = 30;
+/// Days after which the private records of a removed member are deleted.
+pub const REMOVED_MEMBER_DAYS: u32 = 30;
 /// Event ids in one reconciliation call.
 pub const CHECK_IDS: usize = 1_000;
 /// Items in one page of a list, by default.
@@ -224,6 +248,10 @@ pub const HEAD_TIME: Duration = Duration::from_secs(30);
 pub const ADDRESS_BYTES: usize = 8 * 1024;
 /// Time a database statement may take.
 pub const STATEMENT_TIME: Duration = Duration::from_secs(5);
+
+/// Time a purge or an import may take: as long as a tenant needs that is large. What was done until
+/// then stays done, and the same call goes on from there.
+pub const LONG_REQUEST_TIME: Duration = Duration::from_secs(60 * 60);
 
 /// Time that the index step gives the words index; then it looks at the newest records alone, so
 /// that even a query of common words has an answer.

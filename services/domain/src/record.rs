@@ -51,8 +51,19 @@ pub struct Record {
     pub checkout: Option<String>,
     /// What produced it.
     pub origin: String,
+    /// What an import kept of the place it came from.
+    pub imported: Option<Imported>,
     /// Its own fields.
     pub body: RecordBody,
+}
+
+/// Where an imported record came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Its id there, as printed.
+    pub id: Option<String>,
+    /// Its author there, if nobody here has that handle.
+    pub author: Option<String>,
 }
 
 /// A record's own fields.

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cairn_domain::ids::TenantId;
+use cairn_domain::limits;
 use cairn_store::Store;
 use cairn_store::bus::Message;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
 use chrono::{DateTime, Utc};
+use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::auth::CredentialCache;
@@ -45,6 +47,8 @@ pub struct App {
     pub guards: Guards,
     /// Requests that wait to be counted.
     pub usage: Usage,
+    /// Exports that may be under way at once.
+    pub exports: Arc<Semaphore>,
     draining: AtomicBool,
 }
 
@@ -85,6 +89,7 @@ impl App {
             good_credentials: GoodCredentials::default(),
             guards: Guards::default(),
             usage: Usage::default(),
+            exports: Arc::new(Semaphore::new(limits::EXPORTS)),
             draining: AtomicBool::new(false),
         })
     }

@@ -26,3 +26,4 @@ pub use lifecycle::serve;
 
 pub mod admin;
 pub mod embedded;
+pub mod expiry;

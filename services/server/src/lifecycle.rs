@@ -24,6 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
 use crate::auth::attempts::Peer;
+use crate::expiry::keep_expiring;
 use crate::http;
 use crate::patient::Patient;
 use crate::upkeep::keep_up;
@@ -77,6 +78,8 @@ pub async fn serve(
         let app = Arc::clone(&app);
         async move { app.usage.keep_handing_in(&app).await }
     }));
+    let expiry = keep_expiring(app.store.clone(), app.clock.clone());
+    let expiry = AbortOnDropHandle::new(tokio::spawn(expiry));
     tokio::select! {
         ended = &mut server => ended.context("the server task ended unasked")?,
         () = shutdown => {
@@ -92,7 +95,7 @@ pub async fn serve(
             }
         }
     }
-    drop((server, upkeep, streams, counting));
+    drop((server, upkeep, streams, counting, expiry));
     let close = async {
         app.usage.hand_in(&app).await;
         app.store.close().await;

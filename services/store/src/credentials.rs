@@ -39,6 +39,21 @@ pub enum KeyOwner {
     Service,
 }
 
+/// A line of the audit log about what was asked for and changed nothing.
+#[derive(Clone, Debug)]
+pub struct Noted<'a> {
+    /// Who asked; none for the operator.
+    pub actor: Option<PrincipalId>,
+    /// What for.
+    pub action: &'static str,
+    /// Of what.
+    pub target: &'a str,
+    /// How much of it.
+    pub detail: serde_json::Value,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
 impl TenantTx {
     /// Stores a key and writes it down in the audit log.
     ///

@@ -11,6 +11,9 @@
 //! | `find_stale`, `find_uncounted` | the server's maintenance, likewise |
 //! | `renew_epochs` | `admin position restart`, after a backup was restored |
 //! | `positions` | [`Store::horizons`], for streams that wait |
+//! | `claim_expiry` | the server's maintenance, now and then |
+//! | `delete_tenant` | an owner, for the tenant of their own credential, and `admin tenant delete` |
+//! | `sweep_deleted` | the server's maintenance, and `admin tenant delete` |
 //! | `context_revisions` | [`Store::context_revisions`], for contexts that are kept |
 //!
 //! Each row carries its tenant; from there on it is `TenantTx`.
@@ -204,6 +207,63 @@ impl SystemTx {
             .fetch_one(&mut *self.tx)
             .await?;
         Ok(renewed)
+    }
+
+    /// Tenants in which nobody looked for what has expired since a moment, at most `most`; from now
+    /// on somebody has.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn claim_expiry(
+        &mut self,
+        due_before: DateTime<Utc>,
+        now: DateTime<Utc>,
+        most: i32,
+    ) -> Result<Vec<TenantId>, StoreError> {
+        let rows: Vec<(i32, Uuid)> =
+            sqlx::query_as("select * from system_claim_expiry($1, $2, $3)")
+                .bind(due_before)
+                .bind(now)
+                .bind(most)
+                .fetch_all(&mut *self.tx)
+                .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(key, uuid)| verified(key, uuid))
+            .collect())
+    }
+
+    /// Closes a tenant for good, if this is its name: its keys are gone with the commit, its name
+    /// is free, its rows go by [`Self::sweep_deleted`].
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn delete_tenant(
+        &mut self,
+        tenant: TenantId,
+        name: &str,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let deleted = sqlx::query_scalar("select system_delete_tenant($1, $2, $3)")
+            .bind(tenant.key())
+            .bind(name)
+            .bind(now)
+            .fetch_one(&mut *self.tx)
+            .await?;
+        Ok(deleted)
+    }
+
+    /// Removes up to `most` rows of deleted tenants; how many that were. None are left once it is
+    /// none, but for the tenant's own row, which stays while requests of before may be under way.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn sweep_deleted(&mut self, most: i32) -> Result<i64, StoreError> {
+        let gone = sqlx::query_scalar("select system_sweep_deleted($1)")
+            .bind(most)
+            .fetch_one(&mut *self.tx)
+            .await?;
+        Ok(gone)
     }
 
     /// Makes what was written last.

@@ -243,6 +243,7 @@ async fn fill(db: &TestDb) {
             .await
             .expect("a key");
         tx.commit().await.expect("commit");
+        import(&db.store, &twin, "7", observation("Imported")).await;
     }
 }
 

@@ -9,15 +9,19 @@ use std::path::Path;
 use cairn_domain::context::Selection;
 use cairn_domain::filter::{ByAuthor, Filter};
 use cairn_domain::ids::ToolUseId;
+use cairn_domain::kind::Kind;
 use cairn_domain::project::{Project, ProjectSet};
 use cairn_domain::quota::Quota;
 use cairn_domain::scope::Role;
 use cairn_domain::text::{Held, SearchTerms, terms};
 use cairn_store::StoreError;
 use cairn_store::changes::{Room, Whose};
-use cairn_store::credentials::KeyOwner;
+use cairn_store::credentials::{KeyOwner, Noted};
 use cairn_store::events::{EventOutcome, EventStatus};
+use cairn_store::export::{ExportFilter, ExportSpan};
+use cairn_store::import::ImportedSession;
 use cairn_store::jobs::{JobKind, NewJob};
+use cairn_store::purge::{PurgeFilter, Purger, Span};
 use cairn_store::records::{Deleted, Promoted};
 use cairn_store::search::{Found, Question, Walk, Words};
 use cairn_store::test_util::{TestDb, Twin};
@@ -40,10 +44,19 @@ const COVERED: &[&str] = &[
     "context_totals",
     "count_requests",
     "count_tokens",
+    "count_purge",
     "count_words",
     "delete_record",
     "delete_tool_use",
     "enqueue",
+    "expire",
+    "expire_audit",
+    "expire_removed_members",
+    "export_records",
+    "export_sessions",
+    "export_tool_uses",
+    "find_author",
+    "find_authors",
     "find_member",
     "find_projects",
     "find_tool_uses",
@@ -56,14 +69,19 @@ const COVERED: &[&str] = &[
     "get_tenant_name",
     "horizon",
     "horizon_of_changes",
+    "import_sessions",
+    "imported_tool_uses",
+    "importer",
     "insert_credential",
     "insert_member",
     "last_reply",
     "list_projects",
     "newest_tool_uses",
     "newest_work_entry",
+    "note",
     "observations_by_file",
     "promote_record",
+    "purge_some",
     "read_tool_uses",
     "record_events",
     "reindex",
@@ -71,6 +89,7 @@ const COVERED: &[&str] = &[
     "require_quota",
     "require_tokens",
     "revoke_credential",
+    "scrub_sessions",
     "search",
     "search_in_time",
     "searched_tool_uses",
@@ -80,6 +99,7 @@ const COVERED: &[&str] = &[
     "touch_credential",
     "tenant",
     "usage",
+    "whole_span",
     "work_history",
     "work_state",
 ];
@@ -405,6 +425,110 @@ async fn evidence_shows_nothing_of_the_other_tenant() {
 }
 
 #[tokio::test]
+async fn what_leaves_a_tenant_holds_nothing_of_the_other() {
+    let db = TestDb::new().await;
+    let (me, other) = fill(&db).await;
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    let span = tx.whole_span().await.expect("a span");
+    // The project and its one record; beyond that are numbers of the other's.
+    assert_eq!((span.positions.1, span.tool_uses.1), (2, 1));
+    for who in [me.owner, other.twin.owner] {
+        for author in [None, Some(other.twin.owner)] {
+            let filter = ExportFilter {
+                author,
+                kinds: Kind::ALL.to_vec(),
+            };
+            let sees = usize::from(author.is_none());
+            let all = reader(who);
+            let sessions = tx.export_sessions(&filter, &all, 0, 100).await;
+            assert_eq!(sessions.expect("read").len(), sees);
+            let tool_uses = tx.export_tool_uses(&filter, &all, (0, 100), 100).await;
+            assert_eq!(tool_uses.expect("read").len(), sees);
+            let span = ExportSpan {
+                after: 0,
+                upto: 100,
+                arrived_before: None,
+            };
+            let records = tx.export_records(&filter, &all, span, 100).await;
+            assert_eq!(records.expect("read").rows.len(), sees);
+        }
+    }
+    assert_eq!(tx.find_author("zoe").await.expect("find"), None);
+    let found = tx.find_authors(&["ada", "zoe"]).await.expect("find");
+    assert_eq!(found.len(), 1);
+    let their_numbers = tx.imported_tool_uses(Uuid::nil(), &[ToolUseId(7)]).await;
+    assert_eq!(their_numbers.expect("find").len(), 0);
+    tx.commit().await.expect("commit");
+}
+
+#[tokio::test]
+async fn what_is_removed_leaves_the_other_tenant_as_it_was() {
+    let db = TestDb::new().await;
+    let (me, other) = fill(&db).await;
+    let mut admin = db.admin().await;
+    let before = contents(&mut admin, &other.twin).await;
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    let span = Span {
+        positions: (0, 1_000),
+        tool_uses: (0, 1_000),
+    };
+    let purger = Purger {
+        actor: Some(me.owner),
+        asked: "everything",
+        at: minute(2),
+    };
+    for (author, projects, sees) in [
+        (Some(other.twin.owner), ProjectSet::All, 0),
+        (None, ProjectSet::Only(vec![other.project.id]), 0),
+        (None, ProjectSet::All, 2),
+    ] {
+        let filter = PurgeFilter {
+            projects,
+            author,
+            before: None,
+            kinds: Kind::ALL.to_vec(),
+        };
+        let counted = tx.count_purge(&filter, span).await.expect("counted");
+        let purged = tx.purge_some(&filter, span, purger).await.expect("purged");
+        assert_eq!((counted, purged.total()), (purged, sees));
+        tx.scrub_sessions(&filter).await.expect("scrubbed");
+    }
+    for kind in Kind::ALL {
+        let gone = tx.expire(kind, minute(1_000_000), 100, minute(2)).await;
+        assert_eq!(gone.expect("expired"), 0, "all was purged");
+    }
+    let gone = tx.expire_removed_members(minute(1_000_000), 100, minute(2));
+    assert_eq!(gone.await.expect("expired"), 0);
+    tx.expire_audit(100).await.expect("its own");
+    tx.importer(minute(2)).await.expect("its own");
+    tx.note(Noted {
+        actor: Some(me.owner),
+        action: "export",
+        target: "*",
+        detail: serde_json::json!({}),
+        at: minute(2),
+    })
+    .await
+    .expect("noted");
+    let session = ImportedSession {
+        project: project("umbra"),
+        host: "claude-code".to_owned(),
+        id: "s-1".to_owned(),
+        author: me.owner,
+        started_at: minute(0),
+        ended_at: None,
+        end_reason: None,
+        source: None,
+        model: None,
+    };
+    // The other has one of this name in a project of this key.
+    let made = tx.import_sessions(&[session]).await;
+    assert_eq!(made.expect("made"), [true]);
+    tx.commit().await.expect("commit");
+    assert_eq!(contents(&mut admin, &other.twin).await, before);
+}
+
+#[tokio::test]
 async fn writes_change_nothing_of_the_other_tenant() {
     let db = TestDb::new().await;
     let (me, other) = fill(&db).await;
@@ -525,6 +649,15 @@ async fn fill(db: &TestDb) -> (Twin, Other) {
     tx.insert_credential(&credential("umbrakey", twin.owner))
         .await
         .expect("a key");
+    tx.commit().await.expect("commit");
+    import(
+        &db.store,
+        &twin,
+        "T7",
+        in_project("umbra", tool_use("umbra output")),
+    )
+    .await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let project = tx
         .find_projects("umbra")
         .await

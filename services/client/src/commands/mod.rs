@@ -1,6 +1,8 @@
 //! Commands for people. Each prints plain text and ends with a [`Failure`] or none.
 
+pub mod export;
 pub mod flush;
+pub mod import;
 pub mod login;
 pub mod record;
 pub mod search;

@@ -49,6 +49,7 @@ pub(in super::super) fn record(row: Row, body: RecordBody) -> Record {
         agent_type: None,
         branch: None,
         checkout: None,
+        imported: None,
         origin: "api".to_owned(),
         body,
     }

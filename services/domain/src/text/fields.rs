@@ -34,11 +34,20 @@ pub fn summary_texts(own: &SummaryDraft) -> Vec<(Weight, &str)> {
 /// The texts of a record as it was read back.
 #[must_use]
 pub fn record_texts(record: &Record) -> Vec<(Weight, &str)> {
-    match &record.body {
+    let mut texts = match &record.body {
         RecordBody::Observation(body) => stored_texts(&record.row.title, body),
         RecordBody::Summary(own) => summary_texts(own),
-        RecordBody::Prompt { text, .. } => vec![(Weight::B, text)],
-    }
+        RecordBody::Prompt { text, .. } => vec![(Weight::B, text.as_str())],
+    };
+    let imported = record.imported.as_ref();
+    texts.extend(imported_text(imported.and_then(|from| from.id.as_deref())));
+    texts
+}
+
+/// The id that an imported record had where it came from: it is found by that.
+#[must_use]
+pub fn imported_text(id: Option<&str>) -> Option<(Weight, &str)> {
+    id.map(|id| (Weight::D, id))
 }
 
 fn stored_texts<'a>(title: &'a str, body: &'a ObservationBody) -> Vec<(Weight, &'a str)> {

@@ -24,7 +24,7 @@ mod word;
 mod evaluator;
 
 pub use asked::AskedTerm;
-pub use fields::{observation_texts, record_texts, summary_texts};
+pub use fields::{imported_text, observation_texts, record_texts, summary_texts};
 pub use profile::Profile;
 pub use query::{Held, SearchTerms, terms};
 pub use rank::{Candidate, Ranked, Statistics, rank};

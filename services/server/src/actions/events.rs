@@ -43,7 +43,7 @@ pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAns
     let here = current_project(app, caller).await?;
     let who = caller.clone();
     let read = apart(move || Reading::of(&who, here.as_ref(), sent, arrived_at)).await?;
-    let stored = store(app, caller, &read.events, arrived_at).await?;
+    let stored = store(app, caller, &read.events, arrived_at, Origin::Api, true).await?;
     let mut outcomes = read.events.iter().zip(stored.outcomes);
     let mut items = Vec::with_capacity(read.items.len());
     for (index, refused) in read.items.into_iter().enumerate() {
@@ -190,18 +190,21 @@ pub async fn check(app: &App, caller: &Caller, json: &str) -> Result<CheckAnswer
     })
 }
 
-async fn store(
+/// Stores events; if they are not to be kept, says what would become of them.
+pub(super) async fn store(
     app: &App,
     caller: &Caller,
     events: &[PreparedEvent],
     arrived_at: DateTime<Utc>,
+    origin: Origin,
+    keep: bool,
 ) -> Result<Stored, Failure> {
     let mut attempts = Attempts::default();
     let mut left_out: HashSet<Uuid> = HashSet::new();
     loop {
         let is_wanted = |event: &&PreparedEvent| !left_out.contains(&event.event_id());
         let wanted: Vec<&PreparedEvent> = events.iter().filter(is_wanted).collect();
-        match commit(app, caller, &wanted, arrived_at).await {
+        match commit(app, caller, &wanted, arrived_at, origin, keep).await {
             Ok(recorded) => {
                 let mut outcomes = recorded.outcomes.into_iter();
                 let outcomes = events.iter().filter_map(|event| match is_wanted(&event) {
@@ -243,7 +246,7 @@ async fn repeats(
     let mut tx = app.store.tenant(caller.tenant, "events.repeats").await?;
     let reader = widest_reader(&mut tx, caller).await?;
     let events: Vec<&PreparedEvent> = events.iter().collect();
-    let batch = batch_of(caller, &reader, &events, arrived_at);
+    let batch = batch_of(caller, &reader, &events, arrived_at, Origin::Api);
     let known = tx.repeated_events(&batch).await?;
     tx.commit().await?;
     let outcomes = known.into_iter();
@@ -257,9 +260,9 @@ async fn repeats(
 }
 
 /// What became of a batch.
-struct Stored {
+pub(super) struct Stored {
     /// One for each event, or why it is refused.
-    outcomes: Vec<Result<EventOutcome, Rejection>>,
+    pub outcomes: Vec<Result<EventOutcome, Rejection>>,
     position: Option<i64>,
     hlc: Option<Hlc>,
 }
@@ -269,12 +272,16 @@ async fn commit(
     caller: &Caller,
     events: &[&PreparedEvent],
     arrived_at: DateTime<Utc>,
+    origin: Origin,
+    keep: bool,
 ) -> Result<Recorded, Failure> {
     let mut tx = app.store.tenant(caller.tenant, "events.record").await?;
     let reader = widest_reader(&mut tx, caller).await?;
-    let batch = batch_of(caller, &reader, events, arrived_at);
+    let batch = batch_of(caller, &reader, events, arrived_at, origin);
     let recorded = tx.record_events(&batch).await?;
-    tx.commit().await?;
+    if keep {
+        tx.commit().await?;
+    }
     Ok(recorded)
 }
 
@@ -283,12 +290,13 @@ fn batch_of<'a>(
     reader: &'a project::Reader,
     events: &'a [&'a PreparedEvent],
     arrived_at: DateTime<Utc>,
+    origin: Origin,
 ) -> EventBatch<'a> {
     EventBatch {
         author: caller.principal,
         projects: &reader.projects,
         arrived_at,
-        origin: Origin::Api,
+        origin,
         events,
         live: None,
     }

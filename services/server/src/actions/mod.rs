@@ -3,9 +3,13 @@
 pub mod changes;
 pub mod context;
 pub mod events;
+pub mod export;
+pub mod import;
 pub mod observations;
 pub mod projects;
+pub mod purge;
 pub mod search;
+pub mod tenant_deletion;
 pub mod timeline;
 pub mod tool_uses;
 pub mod usage;

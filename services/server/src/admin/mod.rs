@@ -4,6 +4,7 @@
 mod keys;
 mod members;
 mod positions;
+mod purge;
 mod quotas;
 mod tenants;
 
@@ -15,6 +16,7 @@ use clap::Subcommand;
 pub use keys::{KeyCommand, KeyTerms, create_key, revoke_key};
 pub use members::{MemberCommand, add_member};
 pub use positions::PositionCommand;
+pub use purge::PurgeCommand;
 pub use quotas::{QuotaCommand, set_quota};
 pub use tenants::{TenantCommand, create_tenant, insert_tenant};
 
@@ -39,6 +41,8 @@ pub enum Command {
     /// How much a tenant may have.
     #[command(subcommand)]
     Quota(QuotaCommand),
+    /// Remove for good.
+    Purge(PurgeCommand),
 }
 
 /// Who acts, and on what.
@@ -62,6 +66,7 @@ impl Command {
             Self::Key(command) => command.run(operator).await,
             Self::Position(command) => command.run(operator).await,
             Self::Quota(command) => command.run(operator).await,
+            Self::Purge(command) => command.run(operator).await,
         }
     }
 }

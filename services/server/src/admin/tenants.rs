@@ -7,7 +7,7 @@ use cairn_store::{FirstKey, Store, StoreError, SystemTx};
 use chrono::TimeDelta;
 use clap::Subcommand;
 
-use super::{Operator, check_handle, generate};
+use super::{Operator, check_handle, find_tenant, generate};
 use crate::app::Clock;
 use crate::auth::key::ApiKey;
 
@@ -22,6 +22,14 @@ pub enum TenantCommand {
         #[arg(long)]
         owner: String,
     },
+    /// Delete a tenant with all its keys and all that is in it.
+    Delete {
+        /// The tenant's name.
+        name: String,
+        /// The name once more.
+        #[arg(long)]
+        confirm: String,
+    },
 }
 
 impl TenantCommand {
@@ -34,6 +42,10 @@ impl TenantCommand {
             Self::Create { name, owner } => {
                 let key = create_tenant(operator.store, operator.clock, &name, &owner).await?;
                 Ok(key.reveal())
+            }
+            Self::Delete { name, confirm } => {
+                delete_tenant(operator.store, operator.clock, &name, &confirm).await?;
+                Ok("deleted".to_owned())
             }
         }
     }
@@ -59,6 +71,30 @@ pub async fn create_tenant(
         .with_context(|| format!("creating the tenant {name:?}: is the name taken?"))?;
     tx.commit().await?;
     Ok(key)
+}
+
+/// Deletes a tenant and its rows. Replicas that serve end what they had let in within seconds.
+///
+/// # Errors
+/// If there is no such tenant, the name is not confirmed, or the store is unavailable.
+pub async fn delete_tenant(
+    store: &Store,
+    clock: &Clock,
+    name: &str,
+    confirm: &str,
+) -> anyhow::Result<()> {
+    let tenant = find_tenant(store, name).await?;
+    if confirm != name {
+        bail!("--confirm {confirm:?} is not the tenant's name");
+    }
+    let mut tx = store.system("admin.delete_tenant").await?;
+    let is_deleted = tx.delete_tenant(tenant, name, clock.now()).await?;
+    tx.commit().await?;
+    if !is_deleted {
+        bail!("there is no tenant {name:?}");
+    }
+    crate::expiry::sweep(store).await?;
+    Ok(())
 }
 
 /// Makes a tenant, its owner and the owner's first key within a transaction: all of them or, if

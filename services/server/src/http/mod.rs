@@ -11,9 +11,13 @@ mod changes;
 pub mod compat;
 mod context;
 mod events;
+mod export;
 mod health;
+mod import;
 mod observations;
+mod purge;
 mod search;
+mod tenant_deletion;
 mod timeline;
 mod tool_uses;
 mod usage;
@@ -94,6 +98,15 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tool_uses::delete))
         .routes(routes!(usage::list))
         .routes(routes!(auth::me))
+        .routes(routes!(export::show))
+        .routes(routes!(tenant_deletion::delete))
+}
+
+/// Routes for verified callers that take as long as there is something to do.
+fn long() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(import::store))
+        .routes(routes!(purge::remove))
 }
 
 /// Routes for anybody.
@@ -109,9 +122,12 @@ pub fn router(app: Arc<App>) -> Router {
     let tools = any_service(mcp::service(Arc::clone(&app))).layer(middleware::from_fn(mcp::front));
     let verified = verified.merge(compat::routes()).route("/mcp", tools);
     let guarded = stack::guarded(verified, &app);
+    let (long, _) = long().split_for_parts();
+    let long = stack::guarded_long(long, &app);
     let (open, _) = open().split_for_parts();
     let document = get(|| async { axum::Json(document()) });
     let routes = guarded
+        .merge(long)
         .merge(open)
         .route("/openapi/v1.json", document)
         .fallback(|| async { problem::respond(Problem::new(Code::NotFound, "not found")) })
@@ -127,6 +143,7 @@ pub fn router(app: Arc<App>) -> Router {
 pub fn document() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
     let (_, verified) = verified().split_for_parts();
+    let (_, long) = long().split_for_parts();
     let (_, mut open) = open().split_for_parts();
     for path in open.paths.paths.values_mut() {
         if let Some(operation) = &mut path.get {
@@ -134,6 +151,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
         }
     }
     document.merge(verified);
+    document.merge(long);
     document.merge(open);
     document
 }

@@ -45,20 +45,61 @@ pub fn guarded(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
     )
 }
 
+/// What stands before routes whose bodies are of any length, or whose answers take as long as there
+/// is something to do: each of them bounds what it reads.
+pub fn guarded_long(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
+    routes.layer(
+        ServiceBuilder::new()
+            .layer(middleware::from_fn_with_state(Arc::clone(app), admit_long))
+            .map_request(name_encoding)
+            .layer(RequestDecompressionLayer::new())
+            .map_request(|request: Request<_>| request.map(Body::new)),
+    )
+}
+
+/// Lets in known callers under known names who do not come too fast.
+async fn admit_long(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Failure> {
+    let_in(&app, request, next, Ok).await
+}
+
+/// Routes of [`guarded_long`].
+const LONG: [&str; 2] = ["/v1/import", "/v1/purge"];
+
+/// How long a request may take.
+fn time_of(request: &Request) -> std::time::Duration {
+    match LONG.contains(&request.uri().path()) {
+        true => limits::LONG_REQUEST_TIME,
+        false => limits::REQUEST_TIME,
+    }
+}
+
 /// Lets in known callers under known names who do not come too fast, with a body that is not too
 /// large already.
 async fn admit(
     State(app): State<Arc<App>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
+    let_in(&app, request, next, extract::refuse_large).await
+}
+
+async fn let_in(
+    app: &Arc<App>,
+    mut request: Request,
+    next: Next,
+    bounded: fn(Request) -> Result<Request, Failure>,
+) -> Result<Response, Failure> {
     door::check(&app.door, &request)?;
-    let caller = auth::layer::authenticate(&app, &mut request).await?;
-    let (taken, allowed) = rates::take_request(&app, &caller).await;
+    let caller = auth::layer::authenticate(app, &mut request).await?;
+    let (taken, allowed) = rates::take_request(app, &caller).await;
     let mut response = match allowed {
         Ok(()) => {
-            app.usage.count(&app, &caller);
-            match extract::refuse_large(request) {
+            app.usage.count(app, &caller);
+            match bounded(request) {
                 Ok(request) => next.run(request).await,
                 Err(failure) => failure.into_response(),
             }
@@ -108,7 +149,8 @@ async fn finish(request: Request, next: Next) -> Response {
     let response = match too_long(&request) {
         Some(problem) => problem::respond(problem),
         None => {
-            let response = tokio::time::timeout(limits::REQUEST_TIME, next.run(request)).await;
+            let time = time_of(&request);
+            let response = tokio::time::timeout(time, next.run(request)).await;
             response.unwrap_or_else(|_| Failure::Store(StoreError::Timeout).into_response())
         }
     };

@@ -115,6 +115,18 @@ fn operations() -> Vec<Operation> {
         delete("/v1/summaries/{id}", "/v1/summaries/1"),
         delete("/v1/prompts/{id}", "/v1/prompts/1"),
         delete("/v1/tool-uses/{id}", "/v1/tool-uses/T1"),
+        get("/v1/export", "/v1/export", Some(Scope::TenantAdmin), false),
+        post("/v1/import", json!({}), write),
+        post(
+            "/v1/purge",
+            json!({"project": "*", "dry_run": true}),
+            Some(Scope::TenantAdmin),
+        ),
+        Operation {
+            method: Method::DELETE,
+            body: Some(json!({"confirm": "of acme"})),
+            ..get("/v1/tenant", "/v1/tenant", Some(Scope::TenantOwn), false)
+        },
         // Last: what a stranger stores has the numbers that are asked for above.
         post("/v1/observations", json!({"title": "treasure"}), write),
     ]

@@ -5,7 +5,7 @@ use cairn_domain::bounds::head_bytes;
 use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::limits;
 use cairn_domain::observation::{Concept, ObservationDraft};
-use cairn_domain::text::{Vector, Weight, observation_texts, summary_texts, vector};
+use cairn_domain::text::{Vector, Weight, imported_text, observation_texts, summary_texts, vector};
 
 /// What a list and a search see of a record.
 #[derive(Debug)]
@@ -19,18 +19,25 @@ pub(super) struct Face {
 }
 
 impl Face {
-    /// The face of the record that an event leaves, if it leaves one.
-    pub fn of(draft: &EventDraft) -> Option<Self> {
+    /// The face of the record that an event leaves, if it leaves one. One that is imported is
+    /// found by the id that it had, too.
+    pub fn of<'a>(draft: &'a EventDraft, imported_id: Option<&'a str>) -> Option<Self> {
+        let with_id = |mut texts: Vec<(Weight, &'a str)>| {
+            texts.extend(imported_text(imported_id));
+            words(&texts)
+        };
         match &draft.body {
-            EventBody::Observation(own) => Some(observation_face(own)),
+            EventBody::Observation(own) => {
+                Some(observation_face(own, with_id(observation_texts(own))))
+            }
             EventBody::Summary(own) => Some(Face {
                 title: own.request.clone(),
-                words: words(&summary_texts(own)),
+                words: with_id(summary_texts(own)),
                 ..bare()
             }),
             EventBody::Prompt { text: Some(text) } => Some(Face {
                 title: one_line_head(text),
-                words: words(&[(Weight::B, text)]),
+                words: with_id(vec![(Weight::B, text)]),
                 ..bare()
             }),
             _ => None,
@@ -38,7 +45,7 @@ impl Face {
     }
 }
 
-fn observation_face(own: &ObservationDraft) -> Face {
+fn observation_face(own: &ObservationDraft, words: Vector) -> Face {
     let concepts: Vec<&str> = own.concepts.iter().copied().map(Concept::name).collect();
     Face {
         title: own.title.clone(),
@@ -46,7 +53,7 @@ fn observation_face(own: &ObservationDraft) -> Face {
         concepts: concepts.join(","),
         read_tokens: own.read_tokens(),
         work_tokens: own.work_tokens,
-        words: words(&observation_texts(own)),
+        words,
     }
 }
 

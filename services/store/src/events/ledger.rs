@@ -9,7 +9,7 @@ use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::plan::Plan;
-use super::{EventBatch, EventOutcome, EventStatus};
+use super::{EventBatch, EventOutcome, EventStatus, PreparedEvent};
 use crate::{StoreError, TenantTx};
 
 /// What the ledger says of an event.
@@ -48,15 +48,16 @@ impl Known {
     }
 
     /// What a repeat of the event is answered.
-    pub fn outcome(&self, batch: &EventBatch<'_>, digest: &[u8; 16]) -> EventOutcome {
-        if !self.is_known_to(batch.author, batch.projects) {
+    pub fn outcome(&self, batch: &EventBatch<'_>, event: &PreparedEvent) -> EventOutcome {
+        let mut authors = event.authors(batch);
+        if !authors.any(|author| self.is_known_to(author, batch.projects)) {
             EventOutcome::ReusedByAnother
         } else if self.deleted {
             EventOutcome::Deleted
         } else {
             EventOutcome::Duplicate {
                 id: self.id(),
-                differs: self.digest != digest,
+                differs: self.digest != event.draft.digest,
             }
         }
     }
@@ -108,7 +109,6 @@ impl TenantTx {
     /// each other out. `false` if another batch had entered one of them.
     pub(super) async fn append_ledger(
         &mut self,
-        batch: &EventBatch<'_>,
         fresh: &[&EventDraft],
         plan: &Plan,
     ) -> Result<bool, StoreError> {
@@ -120,15 +120,17 @@ impl TenantTx {
         let entered = sqlx::query(
             "insert into events (tenant_id, event_id, kind, author_id, project_id, number, digest,
                arrived_at)
-             select $1, u.event_id, u.kind, $2, u.project_id, u.number, u.digest, $3
-             from unnest($4::uuid[], $5::smallint[], $6::int[], $7::bigint[], $8::bytea[])
-               u (event_id, kind, project_id, number, digest)
+             select $1, u.event_id, u.kind, u.author_id, u.project_id, u.number, u.digest,
+               u.arrived_at
+             from unnest($2::int[], $3::timestamptz[], $4::uuid[], $5::smallint[], $6::int[],
+               $7::bigint[], $8::bytea[])
+               u (author_id, arrived_at, event_id, kind, project_id, number, digest)
              order by u.event_id
              on conflict do nothing",
         )
         .bind(self.tenant.key())
-        .bind(batch.author.key)
-        .bind(batch.arrived_at)
+        .bind(plan.items.iter().map(|i| i.author).collect::<Vec<_>>())
+        .bind(plan.items.iter().map(|i| i.arrived_at).collect::<Vec<_>>())
         .bind(ids)
         .bind(kinds)
         .bind(projects)

@@ -5,6 +5,7 @@
 //! each other's end but never for each other.
 
 mod face;
+mod kept;
 mod ledger;
 mod plan;
 mod projects;
@@ -14,6 +15,7 @@ mod tool_uses;
 mod usage;
 mod work_entries;
 mod work_items;
+mod work_refold;
 
 use std::collections::HashMap;
 
@@ -27,9 +29,11 @@ use uuid::Uuid;
 
 use crate::{StoreError, TenantTx};
 use face::Face;
+pub use kept::Kept;
 use ledger::Known;
 use plan::Plan;
 use tool_uses::Packed;
+pub(crate) use work_refold::DroppedEntry;
 
 /// Events of one request, by one author.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +73,7 @@ pub struct PreparedEvent {
     packed: Option<Packed>,
     /// Bytes of what it leaves.
     bytes: i32,
+    kept: Option<Kept>,
 }
 
 impl PreparedEvent {
@@ -77,12 +82,26 @@ impl PreparedEvent {
     /// # Errors
     /// `Bug` if it cannot be packed.
     pub fn of(draft: EventDraft) -> Result<Self, StoreError> {
+        Self::made(draft, None)
+    }
+
+    /// The same for an event that comes from elsewhere, with what it keeps of that.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn imported(draft: EventDraft, kept: Kept) -> Result<Self, StoreError> {
+        Self::made(draft, Some(kept))
+    }
+
+    fn made(draft: EventDraft, kept: Option<Kept>) -> Result<Self, StoreError> {
+        let imported_id = kept.as_ref().and_then(|kept| kept.id.as_deref());
         let packed = Packed::of(&draft)?;
         Ok(Self {
-            face: Face::of(&draft),
+            face: Face::of(&draft, imported_id),
             bytes: usage::bytes(&draft, packed.as_ref()),
             packed,
             draft,
+            kept,
         })
     }
 
@@ -193,7 +212,7 @@ impl TenantTx {
         let known = self.find_ledger_rows(&ids).await?;
         let outcome = |event: &&PreparedEvent| {
             let row = known.get(&event.event_id())?;
-            Some(row.outcome(batch, &event.draft.digest))
+            Some(row.outcome(batch, event))
         };
         Ok(batch.events.iter().map(outcome).collect())
     }
@@ -230,19 +249,20 @@ impl TenantTx {
         let packed: Vec<Option<&Packed>> =
             fresh.iter().map(|event| event.packed.as_ref()).collect();
         let bytes: Vec<i32> = fresh.iter().map(|event| event.bytes).collect();
-        let fresh: &[&EventDraft] = &fresh.iter().map(|event| &event.draft).collect::<Vec<_>>();
-        let projects = self.open_projects(fresh).await?;
+        let drafts: &[&EventDraft] = &fresh.iter().map(|event| &event.draft).collect::<Vec<_>>();
+        let projects = self.open_projects(drafts).await?;
         let sessions = self.open_sessions(batch, fresh, &projects).await?;
-        let mut plan = Plan::of(fresh, projects, sessions, batch.arrived_at);
+        let mut plan = Plan::of(batch, fresh, projects, sessions);
         plan.weigh(&bytes);
         self.take_numbers(&mut plan).await?;
         self.count_usage(batch, &plan).await?;
-        if !self.append_ledger(batch, fresh, &plan).await? {
+        if !self.append_ledger(drafts, &plan).await? {
             return Err(StoreError::Raced);
         }
-        self.insert_records(batch, fresh, &faces, &plan).await?;
-        self.insert_tool_uses(batch, fresh, &packed, &plan).await?;
+        self.insert_records(batch, drafts, &faces, &plan).await?;
+        self.insert_tool_uses(drafts, &packed, &plan).await?;
         let hlc = self.append_work_entries(batch, fresh, &plan).await?;
+        self.insert_origins(fresh, &plan).await?;
         self.save_sessions(&plan.sessions).await?;
         self.save_projects(&plan).await?;
         self.enqueue_all(&plan.jobs).await?;
@@ -305,9 +325,10 @@ fn outcomes(
     stored: &HashMap<Uuid, Option<String>>,
 ) -> Vec<EventOutcome> {
     let mut first: HashMap<Uuid, [u8; 16]> = HashMap::new();
-    let mut outcome = |PreparedEvent { draft, .. }: &PreparedEvent| {
+    let mut outcome = |event: &PreparedEvent| {
+        let draft = &event.draft;
         if let Some(row) = known.get(&draft.event_id) {
-            return row.outcome(batch, &draft.digest);
+            return row.outcome(batch, event);
         }
         let id = stored.get(&draft.event_id).cloned().flatten();
         match first.get(&draft.event_id) {

@@ -8,9 +8,11 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 use uuid::Uuid;
 
+use super::kept::Kept;
 use super::ledger::{kind_code, printed};
 use super::projects::{OpenProject, OpenProjects};
 use super::sessions::{Session, Sessions};
+use super::{EventBatch, PreparedEvent};
 use crate::jobs::{JobKind, NewJob};
 
 /// What a batch will write.
@@ -29,11 +31,16 @@ pub(super) struct Plan {
 /// What one event will write.
 pub(super) struct Item {
     event_id: Uuid,
-    kind: i16,
+    /// Its kind, as the ledger numbers it.
+    pub kind: i16,
     series: Series,
     /// Its project.
     pub project: i32,
     folded: String,
+    /// Who wrote it.
+    pub author: i32,
+    /// When it arrived; an imported one, where it came from.
+    pub arrived_at: DateTime<Utc>,
     /// Its session.
     pub session: Option<i64>,
     /// The turn it belongs to, 0 outside of any.
@@ -84,15 +91,16 @@ pub(super) struct Counters {
 
 impl Plan {
     pub fn of(
-        fresh: &[&EventDraft],
+        batch: &EventBatch<'_>,
+        fresh: &[&PreparedEvent],
         projects: OpenProjects,
         mut sessions: Sessions,
-        arrived_at: DateTime<Utc>,
     ) -> Self {
         let before = sessions.clone();
         let mut items = Vec::with_capacity(fresh.len());
         let mut jobs = Vec::new();
-        for draft in fresh {
+        for event in fresh {
+            let draft = &event.draft;
             let folded = draft.project.folded();
             let project = projects.get(&folded).expect("opened just before").key;
             let session = draft
@@ -105,6 +113,8 @@ impl Plan {
                 series: series(&draft.body),
                 project,
                 folded,
+                author: event.author(batch).key,
+                arrived_at: event.arrived_at(batch),
                 session: session.as_ref().map(|session| session.id),
                 turn: 0,
                 session_number: 0,
@@ -112,8 +122,12 @@ impl Plan {
                 position: None,
                 bytes: 0,
             };
-            if let Some(session) = session {
-                follow(session, draft, &mut item, &mut jobs, arrived_at);
+            match (session, &event.kept) {
+                (Some(session), Some(kept)) => restore(session, draft, kept, &mut item),
+                (Some(session), None) => {
+                    follow(session, draft, &mut item, &mut jobs, batch.arrived_at);
+                }
+                (None, _) => {}
             }
             items.push(item);
         }
@@ -249,6 +263,24 @@ const fn series(body: &EventBody) -> Series {
         | EventBody::SessionStart { .. }
         | EventBody::TurnEnd { .. }
         | EventBody::SessionEnd { .. } => Series::None,
+    }
+}
+
+/// Counts an imported event into its session, where it was told to belong. What was over long ago
+/// opens no turn and leaves no job.
+fn restore(session: &mut Session, draft: &EventDraft, kept: &Kept, item: &mut Item) {
+    match &draft.body {
+        EventBody::Prompt { text: Some(_) } => {
+            let number = kept.session_number.unwrap_or(session.prompt_count + 1);
+            session.prompt_count = session.prompt_count.max(number);
+            item.session_number = number;
+        }
+        EventBody::ToolUse(_) => {
+            session.tool_use_count += 1;
+            item.turn = kept.turn.unwrap_or(0);
+            session.turn = session.turn.max(item.turn);
+        }
+        _ => {}
     }
 }
 

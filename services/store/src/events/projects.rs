@@ -64,7 +64,7 @@ impl TenantTx {
     }
 
     /// Inserts in the order of the map, so that two batches cannot lock each other out.
-    async fn insert_projects(
+    pub(crate) async fn insert_projects(
         &mut self,
         named: &BTreeMap<String, &ProjectKey>,
     ) -> Result<(), StoreError> {

@@ -55,7 +55,7 @@ impl TenantTx {
         if faces.is_empty() {
             return Ok(());
         }
-        self.insert_faces(batch, &faces).await?;
+        self.insert_faces(&faces).await?;
         self.insert_observations(batch, &chosen(placed(), observation))
             .await?;
         self.insert_summaries(batch, &chosen(placed(), summary))
@@ -63,11 +63,7 @@ impl TenantTx {
         self.insert_prompts(batch, &chosen(placed(), prompt)).await
     }
 
-    async fn insert_faces(
-        &mut self,
-        batch: &EventBatch<'_>,
-        shown: &[Shown<'_>],
-    ) -> Result<(), StoreError> {
+    async fn insert_faces(&mut self, shown: &[Shown<'_>]) -> Result<(), StoreError> {
         let all = || shown.iter().map(|shown| shown.face);
         let drafts = || shown.iter().map(|shown| shown.placed.draft);
         let items = || shown.iter().map(|shown| shown.placed.item);
@@ -76,20 +72,20 @@ impl TenantTx {
             "insert into records (tenant_id, kind, number, project_id, session_id, author_id, at,
                position, private, subagent, obs_type, concepts, read_tokens, work_tokens,
                analyser, field_lengths, title, tsv, profile, bytes)
-             select $1, u.kind, u.number, u.project_id, u.session_id, $2, u.at, u.position,
+             select $1, u.kind, u.number, u.project_id, u.session_id, u.author_id, u.at, u.position,
                u.private, u.subagent, u.obs_type, string_to_array(u.concepts, ','),
                u.read_tokens, u.work_tokens, $3, array[u.a, u.b, u.c, u.d], u.title,
                u.tsv::tsvector, u.profile, u.bytes
-             from unnest($4::smallint[], $5::bigint[], $6::int[], $7::bigint[],
+             from unnest($2::int[], $4::smallint[], $5::bigint[], $6::int[], $7::bigint[],
                $8::timestamptz[], $9::bigint[], $10::bool[], $11::bool[], $12::smallint[],
                $13::text[], $14::int[], $15::int[], $16::int[], $17::int[], $18::int[],
                $19::int[], $20::text[], $21::text[], $22::bytea[], $23::int[])
-               u (kind, number, project_id, session_id, at, position, private, subagent,
+               u (author_id, kind, number, project_id, session_id, at, position, private, subagent,
                   obs_type, concepts, read_tokens, work_tokens, a, b, c, d, title, tsv,
                   profile, bytes)",
         )
         .bind(self.tenant.key())
-        .bind(batch.author.key)
+        .bind(items().map(|i| i.author).collect::<Vec<_>>())
         .bind(ANALYSER)
         .bind(drafts().map(|d| kind_code(&d.body)).collect::<Vec<_>>())
         .bind(shown.iter().map(|s| s.placed.number()).collect::<Vec<_>>())
@@ -133,16 +129,16 @@ impl TenantTx {
             "insert into observations (tenant_id, arrived_at, origin, number, event_id, agent_id,
                agent_type, branch, checkout, subtitle, narrative, facts, files_read,
                files_read_more, files_modified, files_modified_more, tool_uses)
-             select $1, $2, $3, u.number, u.event_id, u.agent_id, u.agent_type, u.branch,
+             select $1, u.arrived_at, $3, u.number, u.event_id, u.agent_id, u.agent_type, u.branch,
                u.checkout, u.subtitle, u.narrative,
                array(select jsonb_array_elements_text(u.facts)),
                array(select jsonb_array_elements_text(u.files_read)), u.files_read_more,
                array(select jsonb_array_elements_text(u.files_modified)), u.files_modified_more,
                array(select jsonb_array_elements_text(u.tool_uses)::bigint)
-             from unnest($4::bigint[], $5::uuid[], $6::text[], $7::text[], $8::text[], $9::text[],
-               $10::text[], $11::text[], $12::jsonb[], $13::jsonb[], $14::int[], $15::jsonb[],
+             from unnest($2::timestamptz[], $4::bigint[], $5::uuid[], $6::text[], $7::text[],
+               $8::text[], $9::text[], $10::text[], $11::text[], $12::jsonb[], $13::jsonb[], $14::int[], $15::jsonb[],
                $16::int[], $17::jsonb[])
-               u (number, event_id, agent_id, agent_type, branch, checkout, subtitle, narrative,
+               u (arrived_at, number, event_id, agent_id, agent_type, branch, checkout, subtitle, narrative,
                   facts, files_read, files_read_more, files_modified, files_modified_more,
                   tool_uses)",
             self.tenant.key(),
@@ -180,12 +176,12 @@ impl TenantTx {
         }
         let own = || chosen.iter().map(|(_, own)| *own);
         body_insert(
-            "insert into summaries (tenant_id, arrived_at, origin, number, event_id, agent_id,
+            "insert into summaries (tenant_id, origin, arrived_at, number, event_id, agent_id,
                agent_type, branch, checkout, request, investigated, learned, completed,
                next_steps, notes)
-             select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::text[], $7::text[],
-               $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
-               $14::text[], $15::text[]) u",
+             select $1, $3, u.* from unnest($2::timestamptz[], $4::bigint[], $5::uuid[], $6::text[],
+               $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[],
+               $13::text[], $14::text[], $15::text[]) u",
             self.tenant.key(),
             batch,
             chosen.iter().map(|(placed, _)| *placed),
@@ -211,10 +207,10 @@ impl TenantTx {
         }
         let in_session = chosen.iter().map(|(placed, _)| placed.item.session_number);
         body_insert(
-            "insert into prompts (tenant_id, arrived_at, origin, number, event_id, agent_id,
+            "insert into prompts (tenant_id, origin, arrived_at, number, event_id, agent_id,
                agent_type, branch, checkout, text, session_number)
-             select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::text[], $7::text[],
-               $8::text[], $9::text[], $10::text[], $11::int[]) u",
+             select $1, $3, u.* from unnest($2::timestamptz[], $4::bigint[], $5::uuid[], $6::text[],
+               $7::text[], $8::text[], $9::text[], $10::text[], $11::int[]) u",
             self.tenant.key(),
             batch,
             chosen.iter().map(|(placed, _)| *placed),
@@ -228,7 +224,7 @@ impl TenantTx {
 }
 
 /// An insert of bodies with the columns that all of them have bound: `$1` to `$9` are the tenant,
-/// the arrival and the origin, then the lists of numbers, event ids, agent ids, agent types,
+/// the list of arrivals and the origin, then the lists of numbers, event ids, agent ids, agent types,
 /// branches and checkouts. A kind binds its own columns after them.
 fn body_insert<'a>(
     sql: &'static str,
@@ -239,7 +235,12 @@ fn body_insert<'a>(
     let drafts = || placed.clone().map(|placed| placed.draft);
     sqlx::query(sql)
         .bind(tenant)
-        .bind(batch.arrived_at)
+        .bind(
+            placed
+                .clone()
+                .map(|p| p.item.arrived_at)
+                .collect::<Vec<_>>(),
+        )
         .bind(batch.origin.name())
         .bind(placed.clone().map(|p| p.number()).collect::<Vec<_>>())
         .bind(drafts().map(|d| d.event_id).collect::<Vec<_>>())

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use cairn_domain::event::{EventBody, EventDraft, SessionKey};
+use cairn_domain::event::{EventBody, SessionKey};
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use super::EventBatch;
 use super::projects::OpenProjects;
+use super::{EventBatch, PreparedEvent};
 use crate::{StoreError, TenantTx};
 
 /// A session's row as it stands and as the batch leaves it; locked if the batch may move it.
@@ -41,6 +41,8 @@ pub(super) type SessionAt = (i32, SessionKey);
 
 /// What a batch wants of a session.
 struct Wanted {
+    /// Who is its author, if this batch makes it.
+    author: i32,
     /// When it began, if this batch makes it.
     started_at: DateTime<Utc>,
     /// Whether an event of the batch may move it.
@@ -65,15 +67,17 @@ impl TenantTx {
     pub(super) async fn open_sessions(
         &mut self,
         batch: &EventBatch<'_>,
-        fresh: &[&EventDraft],
+        fresh: &[&PreparedEvent],
         projects: &OpenProjects,
     ) -> Result<Sessions, StoreError> {
         let mut wanted: BTreeMap<SessionAt, Wanted> = BTreeMap::new();
-        for draft in fresh {
+        for event in fresh {
+            let draft = &event.draft;
             let project = projects.get(&draft.project.folded());
             if let (Some(key), Some(project)) = (&draft.session, project) {
                 let at = (project.key, key.clone());
                 let first = wanted.entry(at).or_insert(Wanted {
+                    author: event.author(batch).key,
                     started_at: draft.at,
                     moves: false,
                 });
@@ -86,7 +90,7 @@ impl TenantTx {
         let mut sessions = self.find_sessions(&wanted).await?;
         if sessions.len() < wanted.len() {
             wanted.retain(|at, _| !sessions.contains_key(at));
-            self.insert_sessions(batch, &wanted).await?;
+            self.insert_sessions(&wanted).await?;
             sessions.extend(self.find_sessions(&wanted).await?);
         }
         Ok(sessions)
@@ -94,7 +98,6 @@ impl TenantTx {
 
     async fn insert_sessions(
         &mut self,
-        batch: &EventBatch<'_>,
         missing: &BTreeMap<SessionAt, Wanted>,
     ) -> Result<(), StoreError> {
         let (projects, hosts, ids) = columns(missing);
@@ -102,14 +105,14 @@ impl TenantTx {
         sqlx::query(
             "insert into sessions
                (tenant_id, project_id, host, host_session_id, author_id, started_at)
-             select $1, u.project_id, u.host, u.id, $2, u.started_at
-             from unnest($3::int[], $4::text[], $5::text[], $6::timestamptz[])
-               with ordinality u (project_id, host, id, started_at, nth)
+             select $1, u.project_id, u.host, u.id, u.author_id, u.started_at
+             from unnest($2::int[], $3::int[], $4::text[], $5::text[], $6::timestamptz[])
+               with ordinality u (author_id, project_id, host, id, started_at, nth)
              order by u.nth
              on conflict (tenant_id, project_id, host, host_session_id) do nothing",
         )
         .bind(self.tenant.key())
-        .bind(batch.author.key)
+        .bind(missing.values().map(|w| w.author).collect::<Vec<_>>())
         .bind(projects)
         .bind(hosts)
         .bind(ids)

@@ -4,7 +4,6 @@ use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::tool_use::ToolUseDraft;
 use serde_json::{Value, json};
 
-use super::EventBatch;
 use super::plan::{Item, Plan};
 use super::rows::is_private;
 use crate::{StoreError, TenantTx};
@@ -45,7 +44,6 @@ impl Packed {
 impl TenantTx {
     pub(super) async fn insert_tool_uses(
         &mut self,
-        batch: &EventBatch<'_>,
         fresh: &[&EventDraft],
         packed: &[Option<&Packed>],
         plan: &Plan,
@@ -62,23 +60,26 @@ impl TenantTx {
                project_id, session_id, turn, private, at, agent_id, agent_type, branch, checkout,
                tool, host_tool_use_id, failed, files, input_bytes, output_bytes, input_sha256,
                output_sha256, input, output, bytes)
-             select $1, $2, $3, u.number, u.event_id, u.project_id, u.session_id, u.turn,
+             select $1, u.author_id, u.arrived_at, u.number, u.event_id, u.project_id,
+               u.session_id, u.turn,
                u.private, u.at, u.agent_id, u.agent_type, u.branch, u.checkout, u.tool,
                u.host_tool_use_id, u.failed, array(select jsonb_array_elements_text(u.files)),
                u.input_bytes, u.output_bytes, u.input_sha256, u.output_sha256, u.input, u.output,
                u.bytes
-             from unnest($4::bigint[], $5::uuid[], $6::int[], $7::bigint[], $8::int[], $9::bool[],
+             from unnest($2::int[], $3::timestamptz[], $4::bigint[], $5::uuid[], $6::int[],
+               $7::bigint[], $8::int[], $9::bool[],
                $10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::text[],
                $15::text[], $16::text[], $17::bool[], $18::jsonb[], $19::bigint[], $20::bigint[],
                $21::bytea[], $22::bytea[], $23::bytea[], $24::bytea[], $25::int[])
-               u (number, event_id, project_id, session_id, turn, private, at, agent_id,
+               u (author_id, arrived_at, number, event_id, project_id, session_id, turn, private,
+                  at, agent_id,
                   agent_type, branch, checkout, tool, host_tool_use_id, failed, files,
                   input_bytes, output_bytes, input_sha256, output_sha256, input, output,
                   bytes)",
         )
         .bind(self.tenant.key())
-        .bind(batch.author.key)
-        .bind(batch.arrived_at)
+        .bind(items().map(|i| i.author).collect::<Vec<_>>())
+        .bind(items().map(|i| i.arrived_at).collect::<Vec<_>>())
         .bind(items().map(|i| i.number).collect::<Vec<_>>())
         .bind(drafts().map(|d| d.event_id).collect::<Vec<_>>())
         .bind(items().map(|i| i.project).collect::<Vec<_>>())

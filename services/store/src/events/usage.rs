@@ -1,5 +1,7 @@
 //! What a batch counts for: the bytes of what it leaves, and whether its tenant may have more.
 
+use std::collections::BTreeMap;
+
 use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::quota::Quota;
 use serde_json::Value;
@@ -26,8 +28,26 @@ impl TenantTx {
         batch: &EventBatch<'_>,
         plan: &Plan,
     ) -> Result<(), StoreError> {
-        let events = i64::try_from(plan.items.len()).unwrap_or(i64::MAX);
-        let bytes = plan.items.iter().map(|item| i64::from(item.bytes));
+        let mut parts: BTreeMap<i32, (i64, i64)> = BTreeMap::new();
+        for item in &plan.items {
+            let part = parts.entry(item.author).or_default();
+            part.0 += 1;
+            part.1 += i64::from(item.bytes);
+        }
+        // In the order of authors, so that two batches never wait for each other.
+        for (author, part) in parts {
+            self.count_part(batch, author, part).await?;
+        }
+        Ok(())
+    }
+
+    /// What one author has of a batch: most have one author.
+    async fn count_part(
+        &mut self,
+        batch: &EventBatch<'_>,
+        author: i32,
+        (events, bytes): (i64, i64),
+    ) -> Result<(), StoreError> {
         // A row that another batch of this author has just changed is read as it left it; those
         // of others as they were when the statement began.
         let standing: Standing = sqlx::query_as(
@@ -55,9 +75,9 @@ impl TenantTx {
         )
         .bind(self.tenant.key())
         .bind(batch.arrived_at.date_naive())
-        .bind(batch.author.key)
+        .bind(author)
         .bind(events)
-        .bind(bytes.sum::<i64>())
+        .bind(bytes)
         .fetch_one(&mut *self.tx)
         .await?;
         let (quotas, events, bytes) = standing;

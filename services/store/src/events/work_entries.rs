@@ -9,7 +9,7 @@ use cairn_domain::work_state::{Action, WorkEntryDraft};
 use chrono::{DateTime, Utc};
 
 use super::plan::{Item, Plan};
-use super::{EventBatch, LiveWriter};
+use super::{EventBatch, LiveWriter, PreparedEvent};
 use crate::work_state::hlc;
 use crate::{StoreError, TenantTx};
 
@@ -21,6 +21,8 @@ pub(super) struct Appended<'a> {
     sent_at: DateTime<Utc>,
     machine: &'a str,
     pub item: &'a Item,
+    /// Its moment where it was imported from.
+    kept: Option<Hlc>,
 }
 
 impl TenantTx {
@@ -33,13 +35,13 @@ impl TenantTx {
     pub(super) async fn append_work_entries(
         &mut self,
         batch: &EventBatch<'_>,
-        fresh: &[&EventDraft],
+        fresh: &[&PreparedEvent],
         plan: &Plan,
     ) -> Result<Option<Hlc>, StoreError> {
         let entries: Vec<Appended<'_>> = fresh
             .iter()
             .zip(&plan.items)
-            .filter_map(|(draft, item)| appended(draft, item))
+            .filter_map(|(event, item)| appended(event, item))
             .collect();
         if entries.is_empty() {
             return Ok(None);
@@ -51,13 +53,14 @@ impl TenantTx {
             "insert into work_entries (tenant_id, author_id, arrived_at, position, event_id,
                project_id, session_id, machine, list, task, fields, action, hlc_ms, hlc_counter,
                after_ms, after_counter, at, bytes)
-             select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::int[], $7::bigint[],
-               $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bigint[],
-               $14::bigint[], $15::bigint[], $16::bigint[], $17::timestamptz[], $18::int[]) u",
+             select $1, u.* from unnest($2::int[], $3::timestamptz[], $4::bigint[], $5::uuid[],
+               $6::int[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[],
+               $12::text[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
+               $17::timestamptz[], $18::int[]) u",
         )
         .bind(self.tenant.key())
-        .bind(batch.author.key)
-        .bind(batch.arrived_at)
+        .bind(all().map(|e| e.item.author).collect::<Vec<_>>())
+        .bind(all().map(|e| e.item.arrived_at).collect::<Vec<_>>())
         .bind(all().map(|e| e.item.position).collect::<Vec<_>>())
         .bind(all().map(|e| e.draft.event_id).collect::<Vec<_>>())
         .bind(all().map(|e| e.item.project).collect::<Vec<_>>())
@@ -105,7 +108,15 @@ impl TenantTx {
             (Some(LiveWriter { is_now: true, .. }), [entry]) => self.newest_of_list(entry).await?,
             _ => None,
         };
+        // Nothing comes from the future, not even an import.
+        let now = Hlc {
+            ms: batch.arrived_at.timestamp_millis(),
+            counter: 0,
+        };
         let mut moment = |entry: &Appended<'_>| {
+            if let Some(kept) = entry.kept {
+                return kept.min(now);
+            }
             let hlc = Hlc::of(Arrival {
                 at: entry.made_at,
                 sent_at: entry.sent_at,
@@ -164,7 +175,8 @@ impl TenantTx {
     }
 }
 
-fn appended<'a>(draft: &'a EventDraft, item: &'a Item) -> Option<Appended<'a>> {
+fn appended<'a>(event: &'a PreparedEvent, item: &'a Item) -> Option<Appended<'a>> {
+    let draft = &event.draft;
     match &draft.body {
         EventBody::WorkEntry {
             entry,
@@ -178,6 +190,7 @@ fn appended<'a>(draft: &'a EventDraft, item: &'a Item) -> Option<Appended<'a>> {
             sent_at: *sent_at,
             machine: machine.as_deref().unwrap_or_default(),
             item,
+            kept: event.kept.as_ref().and_then(|kept| kept.hlc),
         }),
         _ => None,
     }

@@ -18,16 +18,16 @@ use crate::work_state::hlc;
 use crate::{StoreError, TenantTx};
 
 /// Which item: project, list, and the digest of its task's name, empty for the list's own state.
-type ItemAt = (i32, String, Vec<u8>);
+pub(super) type ItemAt = (i32, String, Vec<u8>);
 
 /// An item as the batch leaves it.
 #[derive(Clone)]
-struct Kept {
-    item: Item,
+pub(super) struct Kept {
+    pub item: Item,
     /// About the size of its keys as they are kept.
-    bytes: usize,
-    author: i32,
-    claim: Option<Claim>,
+    pub bytes: usize,
+    pub author: i32,
+    pub claim: Option<Claim>,
 }
 
 #[derive(FromRow)]
@@ -98,7 +98,10 @@ impl TenantTx {
         entries: &[Appended<'_>],
         moments: &[Hlc],
     ) -> Result<(), StoreError> {
-        let mut items = self.find_work_items(entries).await?;
+        let mut wanted: Vec<ItemAt> = entries.iter().map(item_at).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut items = self.find_work_items(&wanted).await?;
         let mut overfull = Vec::new();
         let mut lists: BTreeMap<(i32, &str), Place> = BTreeMap::new();
         for (entry, hlc) in entries.iter().zip(moments) {
@@ -127,13 +130,10 @@ impl TenantTx {
         self.save_work_items(&items).await
     }
 
-    async fn find_work_items(
+    pub(super) async fn find_work_items(
         &mut self,
-        entries: &[Appended<'_>],
+        wanted: &[ItemAt],
     ) -> Result<BTreeMap<ItemAt, Kept>, StoreError> {
-        let mut wanted: Vec<ItemAt> = entries.iter().map(item_at).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
         let rows: Vec<ItemRow> = sqlx::query_as(
             "select i.project_id, i.list, i.task_digest, i.task, i.first_ms, i.first_counter,
                i.first_event, i.last_ms, i.last_counter, i.last_event, i.author_id, i.keys,
@@ -182,7 +182,10 @@ impl TenantTx {
         Ok(())
     }
 
-    async fn save_work_items(&mut self, items: &BTreeMap<ItemAt, Kept>) -> Result<(), StoreError> {
+    pub(super) async fn save_work_items(
+        &mut self,
+        items: &BTreeMap<ItemAt, Kept>,
+    ) -> Result<(), StoreError> {
         let kept = || items.values();
         let claim = || kept().map(|kept| kept.claim.as_ref());
         let holder = || claim().map(|claim| claim.map(|claim| &claim.holder));
@@ -249,9 +252,17 @@ impl TenantTx {
 
 fn item_at(entry: &Appended<'_>) -> ItemAt {
     let task = entry.own.task.as_deref();
+    (
+        entry.item.project,
+        entry.own.list.clone(),
+        task_digest(task),
+    )
+}
+
+/// How an item is named within its list: empty for the list's own state.
+pub(super) fn task_digest(task: Option<&str>) -> Vec<u8> {
     let digest = task.map(|task| Sha256::digest(task.as_bytes()).to_vec());
-    let list = entry.own.list.clone();
-    (entry.item.project, list, digest.unwrap_or_default())
+    digest.unwrap_or_default()
 }
 
 /// An item with one more entry, and what becomes of the claim on it.
@@ -273,7 +284,7 @@ fn merge(
     let mut kept = before.unwrap_or_else(|| Kept {
         item: Item::of(&entry_of_fold),
         bytes: 0,
-        author: batch.author.key,
+        author: entry.item.author,
         claim: None,
     });
     if let Some(writer) = batch.live {
@@ -287,7 +298,7 @@ fn merge(
     kept.item.add(&entry_of_fold);
     kept.bytes = kept.item.stored_keys().len();
     if kept.item.last == place {
-        kept.author = batch.author.key;
+        kept.author = entry.item.author;
     }
     // Nobody works on what is closed.
     kept.claim = kept.claim.filter(|_| !kept.item.is_closed());

@@ -3,7 +3,7 @@
 use cairn_domain::event::Visibility;
 use cairn_domain::ids::{RecordKind, ToolUseId};
 use cairn_domain::observation::Concept;
-use cairn_domain::record::{ObservationBody, Record, RecordBody};
+use cairn_domain::record::{Imported, ObservationBody, Record, RecordBody};
 use cairn_domain::summary::SummaryDraft;
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
@@ -46,6 +46,9 @@ pub(super) struct RecordColumns {
     notes: Option<String>,
     text: Option<String>,
     session_number: Option<i32>,
+    is_imported: bool,
+    imported_id: Option<String>,
+    imported_author: Option<String>,
 }
 
 impl RecordColumns {
@@ -73,6 +76,10 @@ impl RecordColumns {
             branch: self.branch.take(),
             checkout: self.checkout.take(),
             origin,
+            imported: self.is_imported.then(|| Imported {
+                id: self.imported_id.take(),
+                author: self.imported_author.take(),
+            }),
             body: match row.id.kind {
                 RecordKind::Observation => RecordBody::Observation(self.observation()?),
                 RecordKind::Summary => RecordBody::Summary(self.summary()),

@@ -156,7 +156,8 @@ impl TenantTx {
     ) -> Result<(), StoreError> {
         sqlx::query(
             "with ledger as (
-               update events set deleted = true where tenant_id = $1 and event_id = $3)
+               update events set deleted = true where tenant_id = $1 and event_id = $3),
+             origin as (delete from imported where tenant_id = $1 and event_id = $3)
              insert into tombstones (tenant_id, position, event_id, kind, number, project_id,
                author_id, private, at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",

@@ -42,7 +42,7 @@ impl TenantTx {
     }
 
     /// The next position, held to the end of the transaction.
-    pub(super) async fn take_position(&mut self) -> Result<i64, StoreError> {
+    pub(crate) async fn take_position(&mut self) -> Result<i64, StoreError> {
         self.moved = true;
         let position = sqlx::query_scalar(
             "update tenant_counters set position = position + 1 where tenant_id = $1

@@ -40,7 +40,8 @@ macro_rules! whole_records {
                o.subtitle, o.narrative, o.facts, o.files_read, o.files_read_more,
                o.files_modified, o.files_modified_more, o.tool_uses,
                y.request, y.investigated, y.learned, y.completed, y.next_steps, y.notes,
-               q.text, q.session_number
+               q.text, q.session_number, i.event_id is not null as is_imported, i.imported_id,
+               i.imported_author
               from",
             records_by_id!(),
             row_joins!("r"),
@@ -48,6 +49,7 @@ macro_rules! whole_records {
              left join observations o on r.kind = 0 and o.tenant_id = $1 and o.number = r.number
              left join summaries y on r.kind = 1 and y.tenant_id = $1 and y.number = r.number
              left join prompts q on r.kind = 2 and q.tenant_id = $1 and q.number = r.number
+             left join imported i on i.tenant_id = $1 and i.kind = r.kind and i.number = r.number
              where ",
             $condition,
         )

@@ -36,7 +36,8 @@ impl TenantTx {
         .fetch_one(&mut *self.tx)
         .await?;
         sqlx::query(
-            "update events set deleted = true, deleted_private = $3
+            "with origin as (delete from imported where tenant_id = $1 and event_id = $2)
+             update events set deleted = true, deleted_private = $3
              where tenant_id = $1 and event_id = $2",
         )
         .bind(self.tenant.key())

@@ -18,7 +18,7 @@ use cairn_domain::text::SearchTerms;
 use cairn_domain::tool_use::{Evidence, ToolUseDraft};
 use cairn_domain::work_state::WorkEntryDraft;
 use cairn_store::credentials::{KeyOwner, NewCredential};
-use cairn_store::events::{EventBatch, EventOutcome, PreparedEvent, Recorded};
+use cairn_store::events::{EventBatch, EventOutcome, Kept, PreparedEvent, Recorded};
 use cairn_store::search::Question;
 use cairn_store::test_util::{TestDb, Twin, moment};
 use cairn_store::{Store, StoreError, TenantTx};
@@ -208,6 +208,35 @@ pub async fn record(
         .record_events(&batch(author, &all(&events)))
         .await
         .expect("recorded");
+    tx.commit().await.expect("commit");
+    recorded
+}
+
+/// Imports an event that had this id where it comes from, by somebody unknown here, and commits.
+pub async fn import(store: &Store, twin: &Twin, id: &str, draft: EventDraft) -> Recorded {
+    let mut tx = store
+        .tenant(twin.tenant, "test.import")
+        .await
+        .expect("begin");
+    let importer = tx.importer(minute(0)).await.expect("an importer");
+    let kept = Kept {
+        author: importer,
+        importer,
+        arrived_at: minute(1),
+        source: Uuid::nil(),
+        id: Some(id.to_owned()),
+        author_name: Some("elsewhere".to_owned()),
+        hlc: None,
+        turn: None,
+        session_number: None,
+    };
+    let event = PreparedEvent::imported(draft, kept).expect("prepared");
+    let events = [&event];
+    let batch = EventBatch {
+        origin: Origin::Import,
+        ..batch(twin.owner, &events)
+    };
+    let recorded = tx.record_events(&batch).await.expect("recorded");
     tx.commit().await.expect("commit");
     recorded
 }

@@ -43,6 +43,12 @@ pub struct Record {
     pub visibility: String,
     /// What produced it.
     pub origin: String,
+    /// Its id where it was imported from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_id: Option<String>,
+    /// Its author where it was imported from, if nobody here has that handle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_author: Option<String>,
     /// The subagent's id, if one did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
@@ -91,6 +97,7 @@ impl Record {
 
 impl From<StoredRecord> for Record {
     fn from(record: StoredRecord) -> Self {
+        let imported = record.imported.unwrap_or_default();
         let mut sent = Self {
             id: record.row.id.to_string(),
             kind: record.row.id.kind.word().to_owned(),
@@ -105,6 +112,8 @@ impl From<StoredRecord> for Record {
             position: record.position,
             visibility: record.visibility.name().to_owned(),
             origin: record.origin,
+            imported_id: imported.id,
+            imported_author: imported.author,
             agent_id: record.agent_id,
             agent_type: record.agent_type,
             branch: record.branch,

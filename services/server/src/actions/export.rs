@@ -1,0 +1,373 @@
+//! Export: what the caller may read, as lines, written while they are sent (contract 20.4).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use cairn_domain::Rejection;
+use cairn_domain::hex::hex;
+use cairn_domain::kind::Kind;
+use cairn_domain::limits;
+use cairn_domain::project::Reader;
+use cairn_domain::scope::Scope;
+use cairn_store::StoreError;
+use cairn_store::credentials::Noted;
+use cairn_store::export::{
+    ExportFilter, ExportSpan, Exported, ExportedEntry, ExportedSession, ExportedToolUse,
+};
+use cairn_store::purge::Span;
+use cairn_wire::export::{ExportEnd, ExportHead, ExportLine, ExportQuery, FORM, WorkEntryLine};
+use cairn_wire::observations::Record;
+use cairn_wire::{Code, Problem};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::Failure;
+use super::projects::place_by_id;
+use crate::app::App;
+use crate::auth::Caller;
+
+/// How long a caller waits for a turn.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Seconds after which a caller who got no turn may come back.
+const RETRY_SECONDS: u32 = 10;
+/// The word for the caller's own records.
+pub const ME: &str = "me";
+
+/// Parts of an export, as they are written. One that ends without the last line was cut off.
+pub type Parts = mpsc::Receiver<Result<Bytes, StoreError>>;
+
+/// Begins an export; the parts come while it is read. What the caller may not read is not in it:
+/// others' private records are their authors' alone, whoever asks.
+///
+/// # Errors
+/// `not_found` for an unknown author or project, `invalid_field`, a lacking scope, `overloaded` if
+/// too many are under way, or an unavailable store.
+pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Result<Parts, Failure> {
+    let is_own = query.author.as_deref() == Some(ME);
+    caller.require(match is_own {
+        true => Scope::MemoryRead,
+        false => Scope::TenantAdmin,
+    })?;
+    let names = query.kinds.as_deref().unwrap_or_default().split(',');
+    let mut kinds = Kind::parse_all("/kinds", names)?;
+    let shows_evidence = caller.scopes.contains(Scope::EvidenceRead);
+    if !shows_evidence {
+        kinds.retain(|kind| *kind != Kind::ToolUse);
+    }
+    let turn = Arc::clone(&app.exports).acquire_owned();
+    let turn = tokio::time::timeout(PATIENCE, turn).await;
+    let Ok(Ok(turn)) = turn else {
+        return Err(Problem::fault(Code::Overloaded)
+            .retry_after(RETRY_SECONDS)
+            .into());
+    };
+    let now = app.clock.now();
+    let mut tx = app.store.tenant(caller.tenant, "export.begin").await?;
+    let reader = place_by_id(&mut tx, caller, query.project.as_deref())
+        .await?
+        .reader;
+    let author = match query.author.as_deref() {
+        Some(ME) => Some(caller.principal),
+        Some(name) => Some(tx.find_author(name).await?.ok_or(Rejection::NotFound)?),
+        None => None,
+    };
+    let tenant = tx.get_tenant_name().await?;
+    let whole = tx.whole_span().await?;
+    tx.note(Noted {
+        actor: Some(caller.principal),
+        action: "export",
+        target: query.author.as_deref().unwrap_or("*"),
+        detail: json!({
+            "project": query.project,
+            "kinds": kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>(),
+        }),
+        at: now,
+    })
+    .await?;
+    tx.commit().await?;
+    let (parts, reading) = mpsc::channel(1);
+    let export = Export {
+        app: Arc::clone(app),
+        caller: caller.clone(),
+        filter: ExportFilter { author, kinds },
+        reader,
+        shows_evidence,
+        whole,
+        began_at: now,
+        _turn: turn,
+    };
+    let head = ExportHead {
+        cairn_export: FORM,
+        tenant,
+        source: caller.tenant.uuid(),
+        exported_at: now,
+    };
+    tokio::spawn(async move {
+        let mut out = Lines::new(parts);
+        if let Err(failed) = export.write(&head, &mut out).await {
+            tracing::warn!(error = %failed, "an export was cut off");
+            out.fail(failed).await;
+        }
+    });
+    Ok(reading)
+}
+
+/// An export under way.
+struct Export {
+    app: Arc<App>,
+    caller: Caller,
+    filter: ExportFilter,
+    reader: Reader,
+    shows_evidence: bool,
+    whole: Span,
+    began_at: DateTime<Utc>,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Export {
+    async fn write(&self, head: &ExportHead, out: &mut Lines) -> Result<(), StoreError> {
+        out.send(vec![(None, json_line(head)?)]).await?;
+        self.sessions(out).await?;
+        if self.filter.kinds.contains(&Kind::ToolUse) {
+            self.tool_uses(out).await?;
+        }
+        let (_, upto) = self.whole.positions;
+        self.records(out, (0, upto), None).await?;
+        // What was changed meanwhile has moved to a later position.
+        let mut tx = self
+            .app
+            .store
+            .tenant(self.caller.tenant, "export.moved")
+            .await?;
+        let (_, latest) = tx.whole_span().await?.positions;
+        tx.commit().await?;
+        self.records(out, (upto, latest), Some(self.began_at))
+            .await?;
+        out.end().await
+    }
+
+    async fn sessions(&self, out: &mut Lines) -> Result<(), StoreError> {
+        let mut after = 0;
+        loop {
+            let mut tx = self
+                .app
+                .store
+                .tenant(self.caller.tenant, "export.sessions")
+                .await?;
+            let limit = limits::EXPORT_BATCH;
+            let found = tx
+                .export_sessions(&self.filter, &self.reader, after, limit)
+                .await?;
+            tx.commit().await?;
+            let Some(last) = found.last() else {
+                return Ok(());
+            };
+            after = last.place;
+            let lines = found
+                .into_iter()
+                .map(|session| Ok((Some("session"), json_line(&session_line(session))?)));
+            out.send(lines.collect::<Result<_, StoreError>>()?).await?;
+        }
+    }
+
+    async fn tool_uses(&self, out: &mut Lines) -> Result<(), StoreError> {
+        let (mut after, upto) = self.whole.tool_uses;
+        loop {
+            let mut tx = self
+                .app
+                .store
+                .tenant(self.caller.tenant, "export.tool_uses")
+                .await?;
+            let limit = limits::EXPORT_BATCH;
+            let found = tx
+                .export_tool_uses(&self.filter, &self.reader, (after, upto), limit)
+                .await?;
+            tx.commit().await?;
+            let Some(last) = found.last() else {
+                return Ok(());
+            };
+            after = last.packed.id().0;
+            let lines =
+                tokio::task::spawn_blocking(|| found.into_iter().map(tool_use_line).collect());
+            let lines: Result<_, StoreError> = joined(lines.await)?;
+            out.send(lines?).await?;
+        }
+    }
+
+    async fn records(
+        &self,
+        out: &mut Lines,
+        (mut after, upto): (i64, i64),
+        arrived_before: Option<DateTime<Utc>>,
+    ) -> Result<(), StoreError> {
+        loop {
+            let span = ExportSpan {
+                after,
+                upto,
+                arrived_before,
+            };
+            let mut tx = self
+                .app
+                .store
+                .tenant(self.caller.tenant, "export.records")
+                .await?;
+            let limit = limits::EXPORT_BATCH;
+            let batch = tx
+                .export_records(&self.filter, &self.reader, span, limit)
+                .await?;
+            tx.commit().await?;
+            let shows_evidence = self.shows_evidence;
+            let lines = tokio::task::spawn_blocking(move || {
+                let rows = batch.rows.into_iter();
+                rows.map(|row| row_line(row, shows_evidence)).collect()
+            });
+            let lines: Result<_, StoreError> = joined(lines.await)?;
+            out.send(lines?).await?;
+            match batch.next {
+                Some(next) => after = next,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+fn joined<T>(done: Result<T, tokio::task::JoinError>) -> Result<T, StoreError> {
+    done.map_err(|error| StoreError::Bug(error.into()))
+}
+
+/// A line with the kind it counts as; the head counts as none.
+type Counted = (Option<&'static str>, Vec<u8>);
+
+/// The way out: counts lines and digests their bytes.
+struct Lines {
+    parts: mpsc::Sender<Result<Bytes, StoreError>>,
+    digest: Sha256,
+    counts: BTreeMap<String, u64>,
+}
+
+impl Lines {
+    fn new(parts: mpsc::Sender<Result<Bytes, StoreError>>) -> Self {
+        Self {
+            parts,
+            digest: Sha256::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// Sends lines; waits until the reader has room for them.
+    async fn send(&mut self, lines: Vec<Counted>) -> Result<(), StoreError> {
+        let mut bytes = Vec::with_capacity(lines.iter().map(|(_, line)| line.len()).sum());
+        for (kind, line) in lines {
+            bytes.extend(line);
+            if let Some(kind) = kind {
+                *self.counts.entry(kind.to_owned()).or_default() += 1;
+            }
+        }
+        self.digest.update(&bytes);
+        self.put(bytes).await
+    }
+
+    /// Sends the last line.
+    async fn end(&mut self) -> Result<(), StoreError> {
+        let end = ExportEnd {
+            cairn_export_end: FORM,
+            counts: std::mem::take(&mut self.counts),
+            sha256: hex(&std::mem::take(&mut self.digest).finalize()),
+        };
+        self.put(json_line(&end)?).await
+    }
+
+    async fn put(&self, bytes: Vec<u8>) -> Result<(), StoreError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let sent = self.parts.send(Ok(bytes.into())).await;
+        // Who has gone away reads no more.
+        sent.map_err(|_| StoreError::Unavailable)
+    }
+
+    /// Breaks off, so that nobody takes what there is for the whole.
+    async fn fail(&self, why: StoreError) {
+        drop(self.parts.send(Err(why)).await);
+    }
+}
+
+fn json_line(line: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = serde_json::to_vec(line).map_err(|error| StoreError::Bug(error.into()))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn session_line(session: ExportedSession) -> ExportLine {
+    ExportLine {
+        kind: "session".to_owned(),
+        id: Some(session.uid.to_string()),
+        project: session.project,
+        project_name: Some(session.project_name),
+        session: Some(session.session),
+        host: Some(session.host),
+        author: session.author,
+        at: Some(session.started_at),
+        ended_at: session.ended_at,
+        end_reason: session.end_reason,
+        source: session.source,
+        model: session.model,
+        ..ExportLine::default()
+    }
+}
+
+fn tool_use_line(exported: ExportedToolUse) -> Result<Counted, StoreError> {
+    let (turn, imported) = (exported.turn, exported.imported());
+    let tool_use = exported.packed.unpack()?;
+    let line = ExportLine::of_tool_use(tool_use, turn, imported);
+    Ok((Some(Kind::ToolUse.name()), json_line(&line)?))
+}
+
+fn row_line(row: Exported, shows_evidence: bool) -> Result<Counted, StoreError> {
+    let (kind, line) = match row {
+        Exported::Record(record) => {
+            let kind = record.kind().word();
+            let record = Record::from(*record);
+            let record = match shows_evidence {
+                true => record,
+                false => record.without_evidence(),
+            };
+            (kind, ExportLine::of_record(record))
+        }
+        Exported::Entry(entry) => (Kind::WorkEntry.name(), entry_line(*entry)),
+    };
+    Ok((Some(kind), json_line(&line)?))
+}
+
+fn entry_line(entry: ExportedEntry) -> ExportLine {
+    let (hlc, after) = (entry.hlc(), entry.after());
+    ExportLine {
+        kind: Kind::WorkEntry.name().to_owned(),
+        event_id: Some(entry.event_id),
+        position: Some(entry.position),
+        project: entry.project,
+        project_name: Some(entry.project_name),
+        session: entry.session,
+        host: entry.host,
+        author: entry.author,
+        at: Some(entry.at),
+        arrived_at: Some(entry.arrived_at),
+        imported_author: entry.imported_author,
+        work_entry: Some(WorkEntryLine {
+            list: entry.list,
+            // What stands in the log was written as JSON.
+            fields: RawValue::from_string(entry.fields).ok(),
+            action: entry.action,
+            hlc: Some(hlc.to_string()),
+            after: after.map(|hlc| hlc.to_string()),
+            machine: Some(entry.machine).filter(|machine| !machine.is_empty()),
+        }),
+        ..ExportLine::default()
+    }
+}

@@ -1,0 +1,339 @@
+//! Purge: what an admin has removed for good (contract 20.3). It goes span by span through what
+//! stood when it began; whoever begins again finds what is left.
+
+use cairn_domain::ids::{PrincipalId, RecordKind};
+use cairn_domain::kind::{Counts, Kind};
+use cairn_domain::limits;
+use cairn_domain::project::ProjectSet;
+use chrono::{DateTime, Utc};
+use serde_json::json;
+
+use crate::records::row::project_keys;
+use crate::removal::Doomed;
+use crate::{StoreError, TenantTx};
+
+/// What is to be purged: what meets all of it, private or not.
+#[derive(Clone, Debug)]
+pub struct PurgeFilter {
+    /// Of these projects.
+    pub projects: ProjectSet,
+    /// Of this author.
+    pub author: Option<PrincipalId>,
+    /// What happened before this.
+    pub before: Option<DateTime<Utc>>,
+    /// Of these kinds.
+    pub kinds: Vec<Kind>,
+}
+
+/// A part of what a tenant has: positions, and numbers of tool uses, beyond the first of each pair
+/// up to the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Positions.
+    pub positions: (i64, i64),
+    /// Numbers of tool uses.
+    pub tool_uses: (i64, i64),
+}
+
+impl Span {
+    /// Cuts it into parts that one statement can look through.
+    #[must_use]
+    pub fn parts(self) -> Vec<Self> {
+        let length = |(from, to): (i64, i64)| to - from;
+        let longest = length(self.positions).max(length(self.tool_uses));
+        let count = longest.div_euclid(limits::PURGE_SPAN) + 1;
+        let part = |(from, to): (i64, i64), nth: i64| {
+            let at = |nth: i64| (from + nth * limits::PURGE_SPAN).min(to);
+            (at(nth), at(nth + 1))
+        };
+        let parts = (0..count).map(|nth| Self {
+            positions: part(self.positions, nth),
+            tool_uses: part(self.tool_uses, nth),
+        });
+        parts.collect()
+    }
+}
+
+/// Who purges, for the audit log.
+#[derive(Clone, Copy, Debug)]
+pub struct Purger<'a> {
+    /// Who; none for the operator.
+    pub actor: Option<PrincipalId>,
+    /// What they asked for, in words.
+    pub asked: &'a str,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// What meets a filter within a span: binds tenant, projects, author, before, then the span.
+macro_rules! doomed {
+    ($columns:literal, $table:literal, $place:literal, $rest:literal) => {
+        concat!(
+            "select ",
+            $columns,
+            " from ",
+            $table,
+            " d where d.tenant_id = $1 and ($2::int[] is null or d.project_id = any ($2))
+               and ($3::int is null or d.author_id = $3)
+               and ($4::timestamptz is null or d.at < $4)
+               and d.",
+            $place,
+            " > $5 and d.",
+            $place,
+            " <= $6 ",
+            $rest
+        )
+    };
+}
+
+impl TenantTx {
+    /// All that the tenant has now.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn whole_span(&mut self) -> Result<Span, StoreError> {
+        let (position, tool_use): (i64, i64) = sqlx::query_as(
+            "select c.position, t.tool_use from tenant_counters c
+             join tool_use_counters t on t.tenant_id = c.tenant_id where c.tenant_id = $1",
+        )
+        .bind(self.tenant.key())
+        .fetch_one(&mut *self.tx)
+        .await?;
+        Ok(Span {
+            positions: (0, position),
+            tool_uses: (0, tool_use),
+        })
+    }
+
+    /// The principal of this name, removed or not: a handle or `key:<key id>`.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn find_author(&mut self, name: &str) -> Result<Option<PrincipalId>, StoreError> {
+        let row: Option<(i32, uuid::Uuid)> = sqlx::query_as(
+            "select principal_id, uid from principals where tenant_id = $1 and name = $2",
+        )
+        .bind(self.tenant.key())
+        .bind(name)
+        .fetch_optional(&mut *self.tx)
+        .await?;
+        Ok(row.map(|(key, uuid)| PrincipalId { key, uuid }))
+    }
+
+    /// How much of a span meets a filter.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn count_purge(
+        &mut self,
+        filter: &PurgeFilter,
+        span: Span,
+    ) -> Result<Counts, StoreError> {
+        let mut counts = Counts::default();
+        let kinds = record_codes(&filter.kinds);
+        if !kinds.is_empty() {
+            let rows: Vec<(i16, i64)> = sqlx::query_as(doomed!(
+                "d.kind, count(*)",
+                "records",
+                "position",
+                "and d.kind = any ($7) group by d.kind"
+            ))
+            .bind(self.tenant.key())
+            .bind(project_keys(&filter.projects))
+            .bind(filter.author.map(|author| author.key))
+            .bind(filter.before)
+            .bind(span.positions.0)
+            .bind(span.positions.1)
+            .bind(kinds)
+            .fetch_all(&mut *self.tx)
+            .await?;
+            for (kind, count) in rows {
+                if let Some(kind) = Kind::from_code(kind) {
+                    counts[kind] = u64::try_from(count).unwrap_or_default();
+                }
+            }
+        }
+        let others = [
+            (
+                Kind::ToolUse,
+                doomed!("count(*)", "tool_uses", "number", ""),
+                span.tool_uses,
+            ),
+            (
+                Kind::WorkEntry,
+                doomed!("count(*)", "work_entries", "position", ""),
+                span.positions,
+            ),
+        ];
+        for (kind, statement, (from, to)) in others {
+            if filter.kinds.contains(&kind) {
+                let count: i64 = sqlx::query_scalar(statement)
+                    .bind(self.tenant.key())
+                    .bind(project_keys(&filter.projects))
+                    .bind(filter.author.map(|author| author.key))
+                    .bind(filter.before)
+                    .bind(from)
+                    .bind(to)
+                    .fetch_one(&mut *self.tx)
+                    .await?;
+                counts[kind] = u64::try_from(count).unwrap_or_default();
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Removes some of a span that meets a filter, and writes down in the audit log how much that
+    /// was. Nothing is left in the span once it removes nothing.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn purge_some(
+        &mut self,
+        filter: &PurgeFilter,
+        span: Span,
+        purger: Purger<'_>,
+    ) -> Result<Counts, StoreError> {
+        let doomed = self.find_doomed(filter, span).await?;
+        let counts = self.remove(&doomed, purger.at).await?;
+        if counts.total() > 0 {
+            let removed = Kind::ALL.into_iter().filter(|kind| counts[*kind] > 0);
+            let removed: serde_json::Map<_, _> = removed
+                .map(|kind| (kind.name().to_owned(), json!(counts[kind])))
+                .collect();
+            self.append_audit(
+                purger.actor,
+                "purge",
+                purger.asked,
+                json!({ "removed": removed }),
+                purger.at,
+            )
+            .await?;
+        }
+        Ok(counts)
+    }
+
+    async fn find_doomed(
+        &mut self,
+        filter: &PurgeFilter,
+        span: Span,
+    ) -> Result<Doomed, StoreError> {
+        let mut doomed = Doomed::default();
+        let kinds = record_codes(&filter.kinds);
+        if !kinds.is_empty() {
+            let rows: Vec<(i16, i64)> = sqlx::query_as(doomed!(
+                "d.kind, d.number",
+                "records",
+                "position",
+                "and d.kind = any ($7) order by d.position limit $8"
+            ))
+            .bind(self.tenant.key())
+            .bind(project_keys(&filter.projects))
+            .bind(filter.author.map(|author| author.key))
+            .bind(filter.before)
+            .bind(span.positions.0)
+            .bind(span.positions.1)
+            .bind(kinds)
+            .bind(i64::from(limits::REMOVED_AT_ONCE))
+            .fetch_all(&mut *self.tx)
+            .await?;
+            let known = |(kind, number)| Some((RecordKind::from_code(kind)?, number));
+            doomed.records = rows.into_iter().filter_map(known).collect();
+        }
+        if filter.kinds.contains(&Kind::ToolUse) {
+            let statement = doomed!(
+                "d.number",
+                "tool_uses",
+                "number",
+                "order by d.number limit $7"
+            );
+            doomed.tool_uses = self
+                .doomed_numbers(statement, filter, span.tool_uses)
+                .await?;
+        }
+        if filter.kinds.contains(&Kind::WorkEntry) {
+            let statement = doomed!(
+                "d.position",
+                "work_entries",
+                "position",
+                "order by d.position limit $7"
+            );
+            doomed.work_entries = self
+                .doomed_numbers(statement, filter, span.positions)
+                .await?;
+        }
+        Ok(doomed)
+    }
+
+    async fn doomed_numbers(
+        &mut self,
+        statement: &'static str,
+        filter: &PurgeFilter,
+        (from, to): (i64, i64),
+    ) -> Result<Vec<i64>, StoreError> {
+        let numbers = sqlx::query_scalar(statement)
+            .bind(self.tenant.key())
+            .bind(project_keys(&filter.projects))
+            .bind(filter.author.map(|author| author.key))
+            .bind(filter.before)
+            .bind(from)
+            .bind(to)
+            .bind(i64::from(limits::REMOVED_AT_ONCE))
+            .fetch_all(&mut *self.tx)
+            .await?;
+        Ok(numbers)
+    }
+
+    /// Takes out of sessions what was said in them, and out of the queue the work that would make
+    /// something of it. Sessions that began before the filter's moment; its kinds do not count.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn scrub_sessions(&mut self, filter: &PurgeFilter) -> Result<(), StoreError> {
+        sqlx::query(
+            "with scrubbed as (
+               update sessions s set last_reply = null, source = null, model = null,
+                 end_reason = null, prompt_count = 0, tool_use_count = 0, turn_tool_uses = 0
+               where s.tenant_id = $1 and ($2::int[] is null or s.project_id = any ($2))
+                 and ($3::int is null or s.author_id = $3)
+                 and ($4::timestamptz is null or s.started_at < $4)
+               returning s.session_id)
+             update jobs j set payload = '{}',
+               state = case when j.state in ('queued', 'running') then 'cancelled' else j.state end
+             from scrubbed s
+             where j.tenant_id = $1 and j.session_id = s.session_id",
+        )
+        .bind(self.tenant.key())
+        .bind(project_keys(&filter.projects))
+        .bind(filter.author.map(|author| author.key))
+        .bind(filter.before)
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+}
+
+fn record_codes(kinds: &[Kind]) -> Vec<i16> {
+    let records = kinds.iter().filter(|kind| kind.record().is_some());
+    records.map(|kind| kind.code()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_span_cover_it_once() {
+        let whole = Span {
+            positions: (0, 2 * limits::PURGE_SPAN + 1),
+            tool_uses: (0, 5),
+        };
+        let parts = whole.parts();
+        assert_eq!(parts.len(), 3);
+        assert_eq!(parts[0].tool_uses, (0, 5));
+        assert_eq!(parts[1].tool_uses, (5, 5));
+        for pair in parts.windows(2) {
+            assert_eq!(pair[0].positions.1, pair[1].positions.0);
+        }
+        assert_eq!(parts[2].positions.1, whole.positions.1);
+    }
+}
