@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 
 use crate::auth::CredentialCache;
 use crate::contexts::Contexts;
+use crate::oauth::SignIn;
 
 /// What the whole process shares.
 pub struct App {
@@ -28,6 +29,8 @@ pub struct App {
     pub credentials: CredentialCache,
     /// Which hosts and sites may call.
     pub door: Door,
+    /// How members let programs in.
+    pub sign_in: SignIn,
     draining: AtomicBool,
 }
 
@@ -40,6 +43,7 @@ impl App {
         shared: Option<ContextCache>,
         clock: Clock,
         door: Door,
+        sign_in: SignIn,
     ) -> Arc<Self> {
         Arc::new(Self {
             contexts: Contexts::new(store.clone(), shared),
@@ -48,6 +52,7 @@ impl App {
             clock,
             credentials: CredentialCache::new(),
             door,
+            sign_in,
             draining: AtomicBool::new(false),
         })
     }

@@ -60,6 +60,8 @@ pub enum Stores {
         redis_url: Secret,
         /// The ring of cursor keys.
         cursor_keys: Secret,
+        /// The ring of keys that sign tokens.
+        token_keys: Secret,
         /// Sealed bytes of one tenant's cursors that Redis keeps at once.
         cursor_tenant_bytes: u64,
     },
@@ -289,6 +291,7 @@ impl Reader<'_> {
             database_url: secret("database_url")?,
             redis_url: secret("redis_url")?,
             cursor_keys: secret("cursor_keys")?,
+            token_keys: secret("token_keys")?,
             cursor_tenant_bytes: self.number_up_to("cursor_tenant_bytes", MOST_BYTES)?,
         })
     }
@@ -368,10 +371,11 @@ mod tests {
     }
 
     /// What a deployment must set.
-    const SHARED: [(&str, &str); 4] = [
+    const SHARED: [(&str, &str); 5] = [
         ("database_url", "postgres://db/cairn"),
         ("redis_url", "redis://r"),
         ("cursor_keys", "k1:x"),
+        ("token_keys", "k1:y"),
         ("public_url", "https://memory.example.com"),
     ];
 
@@ -438,6 +442,7 @@ mod tests {
             ("database_url", "postgres://u:hunter2@db/cairn"),
             ("redis_url", "redis://r"),
             ("cursor_keys", "k1:x"),
+            ("token_keys", "k1:y"),
             ("public_url", "https://memory.example.com"),
         ]);
         assert!(!format!("{config:?}").contains("hunter2"));

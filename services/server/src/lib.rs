@@ -12,6 +12,7 @@ pub mod auth;
 
 pub mod http;
 pub mod mcp;
+pub mod oauth;
 
 pub mod actions;
 

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
+use axum::http::Request;
 use axum::serve::Listener;
 use cairn_domain::limits;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -18,9 +20,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tower::ServiceExt;
 
 use crate::app::App;
 use crate::http;
+use crate::http::peer::Connected;
 use crate::upkeep::keep_up;
 
 /// How a replica goes away.
@@ -66,7 +70,7 @@ pub async fn serve(
     let router = http::router(Arc::clone(&app));
     let server = answer_connections(listener, router, stop_accepting.clone());
     let mut server = AbortOnDropHandle::new(tokio::spawn(server));
-    let upkeep = AbortOnDropHandle::new(tokio::spawn(keep_up(app.store.clone())));
+    let upkeep = AbortOnDropHandle::new(tokio::spawn(keep_up(app.store.clone(), app.clock.clone())));
     tokio::select! {
         ended = &mut server => ended.context("the server task ended unasked")?,
         () = shutdown => {
@@ -102,8 +106,13 @@ async fn answer_connections(mut listener: TcpListener, router: Router, stop: Can
     let mut tasks = JoinSet::new();
     loop {
         tokio::select! {
-            (stream, _) = Listener::accept(&mut listener) => {
-                let service = TowerToHyperService::new(router.clone());
+            (stream, address) = Listener::accept(&mut listener) => {
+                let connected = Connected(address.ip());
+                let router = router.clone().map_request(move |mut request: Request<Incoming>| {
+                    request.extensions_mut().insert(connected);
+                    request
+                });
+                let service = TowerToHyperService::new(router);
                 let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
                 tasks.spawn(async move {
                     if let Err(error) = connection.await {

@@ -21,18 +21,20 @@ mod tenant_tx;
 pub use tenant_tx::TenantTx;
 
 mod system_tx;
-pub use system_tx::{Credential, FirstKey, SystemTx};
+pub use system_tx::{Credential, FirstKey, SystemTx, sign_in as before_sign_in};
 
 pub mod context;
 pub mod context_cache;
 pub mod credentials;
 pub mod events;
+pub mod grants;
 pub mod jobs;
 mod members;
 mod projects;
 pub mod records;
 mod reindex;
 pub mod search;
+pub mod sign_in;
 mod tenants;
 mod timeline;
 pub mod tool_uses;

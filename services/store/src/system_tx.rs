@@ -10,8 +10,11 @@
 //! | `clean_search_index` | the server's maintenance, every few seconds |
 //! | `find_stale`, `find_uncounted` | the server's maintenance, likewise |
 //! | `context_revisions` | [`Store::context_revisions`], for contexts that are kept |
+//! | `find_grant`, `find_code` and the rest of [`sign_in`] | authentication and sign-in |
 //!
 //! Each row carries its tenant; from there on it is `TenantTx`.
+
+pub mod sign_in;
 
 use cairn_domain::ids::{PrincipalId, ProjectId, TenantId};
 use cairn_domain::project::Project;

@@ -2,9 +2,11 @@
 
 pub mod context;
 pub mod events;
+pub mod grants;
 pub mod observations;
 pub mod projects;
 pub mod search;
+pub mod sign_in;
 pub mod timeline;
 pub mod tool_uses;
 pub mod work_state;

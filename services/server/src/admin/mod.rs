@@ -4,6 +4,7 @@
 mod keys;
 mod members;
 mod tenants;
+mod token_key;
 
 use anyhow::{Context, bail};
 use cairn_domain::ids::{TenantId, is_handle};
@@ -11,8 +12,9 @@ use cairn_store::Store;
 use clap::Subcommand;
 
 pub use keys::{KeyCommand, KeyTerms, create_key, revoke_key};
-pub use members::{MemberCommand, add_member};
+pub use members::{MemberCommand, add_member, make_code};
 pub use tenants::{TenantCommand, create_tenant, insert_tenant};
+pub use token_key::TokenKeyCommand;
 
 use crate::app::Clock;
 use crate::auth::key::ApiKey;
@@ -29,6 +31,8 @@ pub enum Command {
     /// Keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Print a fresh key for CAIRN_TOKEN_KEYS.
+    TokenKey(TokenKeyCommand),
 }
 
 /// Who acts, and on what.
@@ -50,6 +54,7 @@ impl Command {
             Self::Tenant(command) => command.run(operator).await,
             Self::Member(command) => command.run(operator).await,
             Self::Key(command) => command.run(operator).await,
+            Self::TokenKey(command) => Ok(command.run()),
         }
     }
 }

@@ -13,8 +13,8 @@ use cairn_wire::session::SessionName;
 use cairn_wire::{Code, Problem};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Caller;
 use super::key::ApiKey;
+use super::{Caller, grant};
 use crate::actions::Failure;
 use crate::app::App;
 
@@ -23,18 +23,39 @@ use crate::app::App;
 /// # Errors
 /// 401 without a valid credential; 503 if the store cannot tell: never an unverified request.
 pub async fn authenticate(app: &App, request: &mut Request) -> Result<(), Failure> {
-    let verified = tokio::time::timeout(limits::ANSWER_TIME, verify(app, request.headers()));
+    let verified = verify(app, request.headers(), request.uri().path());
+    let verified = tokio::time::timeout(limits::ANSWER_TIME, verified);
     let caller = verified.await.unwrap_or(Err(StoreError::Timeout.into()))?;
     request.extensions_mut().insert(caller);
     Ok(())
 }
 
-async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
-    let key = bearer(headers)
-        .and_then(ApiKey::parse)
-        .ok_or_else(unauthenticated)?;
-    let hash = key.hash();
+async fn verify(app: &App, headers: &HeaderMap, path: &str) -> Result<Caller, Failure> {
     let now = app.clock.now();
+    let shown = bearer(headers).ok_or_else(unauthenticated)?;
+    let credential = match ApiKey::parse(shown) {
+        Some(key) => {
+            let credential = of_key(app, key, now).await?;
+            check(&credential, "key", now)?;
+            credential
+        }
+        None if shown.contains('.') => {
+            let credential = grant::find(app, shown, path, now).await?;
+            check(&credential, "grant", now)?;
+            credential
+        }
+        None => return Err(unauthenticated().into()),
+    };
+    let session = decoded(headers, "cairn-session").map(|text| session(&text));
+    let visibility = decoded(headers, "cairn-visibility").map(|text| visibility(&text));
+    Ok(Caller {
+        session: session.transpose()?,
+        visibility: visibility.transpose()?.unwrap_or_default(),
+        ..caller(&credential, headers)
+    })
+}
+
+async fn of_key(app: &App, key: ApiKey, now: DateTime<Utc>) -> Result<Arc<Credential>, Failure> {
     let find = || async {
         let found = find(app, &key, now).await;
         found.map(Arc::new).map_err(|failure| {
@@ -44,15 +65,7 @@ async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
             failure.into_problem()
         })
     };
-    let credential = app.credentials.get_or_find(hash, find).await?;
-    check(&credential, now)?;
-    let session = decoded(headers, "cairn-session").map(|text| session(&text));
-    let visibility = decoded(headers, "cairn-visibility").map(|text| visibility(&text));
-    Ok(Caller {
-        session: session.transpose()?,
-        visibility: visibility.transpose()?.unwrap_or_default(),
-        ..caller(&credential, headers)
-    })
+    Ok(app.credentials.get_or_find(key.hash(), find).await?)
 }
 
 /// The credential of a key, whatever its state; its use is noted if it is good for anything.
@@ -67,7 +80,7 @@ async fn find(app: &App, key: &ApiKey, now: DateTime<Utc>) -> Result<Credential,
     let is_stale = credential
         .last_used_at
         .is_none_or(|last| now >= last + TimeDelta::hours(1));
-    if is_stale && check(&credential, now).is_ok() {
+    if is_stale && check(&credential, "key", now).is_ok() {
         tokio::spawn(touch(app.store.clone(), credential.clone(), now));
     }
     Ok(credential)
@@ -97,20 +110,26 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn unauthenticated() -> Problem {
     Problem::new(
         Code::Unauthenticated,
-        "send a valid key as Authorization: Bearer",
+        "send a valid key or token as Authorization: Bearer",
     )
 }
 
-/// Whether the credential is good for anything now.
-fn check(credential: &Credential, now: DateTime<Utc>) -> Result<(), Problem> {
+/// Whether the credential, a key or a grant, is good for anything now.
+fn check(credential: &Credential, what: &str, now: DateTime<Utc>) -> Result<(), Problem> {
     if credential.revoked {
-        return Err(Problem::new(Code::CredentialRevoked, "key revoked"));
+        return Err(Problem::new(
+            Code::CredentialRevoked,
+            format!("{what} revoked"),
+        ));
     }
     if credential.member_removed {
         return Err(Problem::new(Code::CredentialRevoked, "member removed"));
     }
     if credential.expires_at <= now {
-        return Err(Problem::new(Code::CredentialExpired, "key expired"));
+        return Err(Problem::new(
+            Code::CredentialExpired,
+            format!("{what} expired"),
+        ));
     }
     Ok(())
 }

@@ -1,18 +1,22 @@
 //! The HTTP door: every route on one page. Layers stand in [`stack`].
 
+pub mod door;
 pub mod extract;
+pub mod peer;
 pub mod problem;
+pub mod stack;
 
-mod door;
-mod stack;
+mod base;
 
 mod auth;
 pub mod compat;
 mod context;
 mod events;
+mod grants;
 mod health;
 mod observations;
 mod search;
+mod sign_in;
 mod timeline;
 mod tool_uses;
 pub mod work_state;
@@ -28,7 +32,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::mcp;
+use crate::{mcp, oauth};
 
 /// The document's head; paths and schemas come from the routes.
 #[derive(OpenApi)]
@@ -89,6 +93,9 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tool_uses::batch))
         .routes(routes!(tool_uses::delete))
         .routes(routes!(auth::me))
+        .routes(routes!(grants::list))
+        .routes(routes!(grants::revoke))
+        .routes(routes!(sign_in::make_code))
 }
 
 /// Routes for anybody.
@@ -108,13 +115,15 @@ pub fn router(app: Arc<App>) -> Router {
     let document = get(|| async { axum::Json(document()) });
     let routes = guarded
         .merge(open)
+        .merge(oauth::routes(&app))
         .route("/openapi/v1.json", document)
         .fallback(|| async { problem::respond(Problem::new(Code::NotFound, "not found")) })
         .method_not_allowed_fallback(|| async {
             let detail = "see the Allow header for what this address accepts";
             problem::respond(Problem::new(Code::MethodNotAllowed, detail))
         });
-    stack::outer(routes).with_state(app)
+    let routes = stack::outer(routes, &app).with_state(Arc::clone(&app));
+    base::below(app.sign_in.address.base_path(), routes)
 }
 
 /// The OpenAPI document, made from the routes.
@@ -122,9 +131,9 @@ pub fn router(app: Arc<App>) -> Router {
 pub fn document() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
     let (_, verified) = verified().split_for_parts();
-    let (_, mut open) = open().split_for_parts();
+    let (_, mut open) = open().merge(oauth::documented()).split_for_parts();
     for path in open.paths.paths.values_mut() {
-        if let Some(operation) = &mut path.get {
+        for operation in [&mut path.get, &mut path.post].into_iter().flatten() {
             operation.security = Some(Vec::new());
         }
     }

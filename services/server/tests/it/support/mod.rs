@@ -12,7 +12,10 @@ use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::scope::{Scope, Scopes};
 use cairn_server::app::{App, Clock, Door};
 use cairn_server::auth::key::ApiKey;
+use cairn_server::auth::token::TokenKeys;
 use cairn_server::lifecycle::{self, Drain};
+use cairn_server::oauth::SignIn;
+use cairn_server::oauth::address::PublicAddress;
 use cairn_store::Store;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
@@ -90,6 +93,7 @@ impl TestApp {
             shared,
             clock,
             door,
+            sign_in(self.app.sign_in.address.url()),
         )
     }
 
@@ -97,7 +101,15 @@ impl TestApp {
     /// where it listens. It ends with the test.
     pub async fn beside(&self, continuations: Continuations) -> String {
         let (clock, door) = (self.app.clock.clone(), self.app.door.clone());
-        let app = App::new(self.db.store.clone(), continuations, None, clock, door);
+        let sign_in = sign_in(self.app.sign_in.address.url());
+        let app = App::new(
+            self.db.store.clone(),
+            continuations,
+            None,
+            clock,
+            door,
+            sign_in,
+        );
         let (listener, base) = listen().await;
         let never = std::future::pending();
         tokio::spawn(lifecycle::serve(app, listener, DRAIN, never));
@@ -111,12 +123,32 @@ impl TestApp {
         shared: Option<ContextCache>,
         clock: Clock,
     ) -> Self {
+        Self::reached_at(None, db, store, continuations, (shared, clock)).await
+    }
+
+    /// A service whose clock is `clock`, reached from outside at an address that is not where it
+    /// listens, if one is given.
+    pub async fn at(public: Option<&str>, clock: Clock) -> Self {
+        let db = TestDb::new().await;
+        let store = db.store.clone();
+        let public = public.map(str::to_owned);
+        Self::reached_at(public, db, store, redis_continuations(), (None, clock)).await
+    }
+
+    async fn reached_at(
+        public: Option<String>,
+        db: TestDb,
+        store: Store,
+        continuations: Continuations,
+        (shared, clock): (Option<ContextCache>, Clock),
+    ) -> Self {
         let door = Door {
             hosts: vec!["127.0.0.1".to_owned()],
             origins: Vec::new(),
         };
-        let app = App::new(store, continuations, shared, clock, door);
         let (listener, base) = listen().await;
+        let public = public.unwrap_or_else(|| base.clone());
+        let app = App::new(store, continuations, shared, clock, door, sign_in(&public));
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         let server = tokio::spawn(lifecycle::serve(Arc::clone(&app), listener, DRAIN, stopped));
@@ -202,6 +234,15 @@ impl TestApp {
         );
         Caller::new(&self.base, Some(&key.await))
     }
+}
+
+/// A ring of token keys for tests.
+pub const TOKEN_RING: &str = "t1:nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
+
+/// Sign-in for a service that is reached at `public`.
+pub fn sign_in(public: &str) -> SignIn {
+    let address = PublicAddress::parse(public).expect("an address");
+    SignIn::new(address, TokenKeys::parse(TOKEN_RING).expect("a ring"))
 }
 
 /// Continuations in the shared Redis, under a prefix of their own.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use cairn_store::test_util::{TestDb, shared_redis_url};
 
-use super::RING;
+use super::{RING, TOKEN_RING};
 
 /// A replica in a process.
 pub struct Replica {
@@ -39,6 +39,7 @@ impl Replica {
             .env("CAIRN_DATABASE_URL", database_url)
             .env("CAIRN_REDIS_URL", redis)
             .env("CAIRN_CURSOR_KEYS", RING)
+            .env("CAIRN_TOKEN_KEYS", TOKEN_RING)
             .env("CAIRN_PUBLIC_URL", format!("http://{address}"))
             .envs(settings.iter().copied());
         Self::start(command, &address)
