@@ -70,7 +70,8 @@ pub async fn serve(
     let router = http::router(Arc::clone(&app));
     let server = answer_connections(listener, router, stop_accepting.clone());
     let mut server = AbortOnDropHandle::new(tokio::spawn(server));
-    let upkeep = AbortOnDropHandle::new(tokio::spawn(keep_up(app.store.clone(), app.clock.clone())));
+    let upkeep =
+        AbortOnDropHandle::new(tokio::spawn(keep_up(app.store.clone(), app.clock.clone())));
     tokio::select! {
         ended = &mut server => ended.context("the server task ended unasked")?,
         () = shutdown => {

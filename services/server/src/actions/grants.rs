@@ -98,7 +98,9 @@ pub async fn revoke(app: &App, caller: &Caller, grant: Uuid) -> Result<(), Failu
     let owner = (!caller.is_admin()).then_some(caller.principal);
     let mut tx = app.store.tenant(caller.tenant, "grants.revoke").await?;
     let actor = Some(caller.principal);
-    let known = tx.revoke_grant(grant, owner, actor, app.clock.now()).await?;
+    let known = tx
+        .revoke_grant(grant, owner, actor, app.clock.now())
+        .await?;
     if !known {
         return Err(Rejection::NotFound.into());
     }

@@ -21,7 +21,10 @@ pub const CODE_LETTERS: usize = 16;
 pub async fn make_code(app: &App, caller: &Caller, handle: &str) -> Result<SignInCode, Failure> {
     caller.require(Scope::TenantAdmin)?;
     let mut tx = app.store.tenant(caller.tenant, "sign_in.make_code").await?;
-    let member = tx.member_to_sign_in(handle).await?.ok_or(Rejection::NotFound)?;
+    let member = tx
+        .member_to_sign_in(handle)
+        .await?
+        .ok_or(Rejection::NotFound)?;
     if member.role == Role::Owner {
         caller.require(Scope::TenantOwn)?;
     }

@@ -22,5 +22,6 @@ impl TokenKeyCommand {
 
 fn parse_kid(kid: &str) -> Result<String, String> {
     let read = TokenKeys::parse(&TokenKeys::generate(kid));
-    read.map(|_| kid.to_owned()).map_err(|error| error.to_string())
+    read.map(|_| kid.to_owned())
+        .map_err(|error| error.to_string())
 }

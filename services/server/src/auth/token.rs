@@ -121,7 +121,10 @@ impl TokenKeys {
     /// [`Invalid`] says why it is not.
     pub fn verify(&self, token: &str, issuer: &str, now: DateTime<Utc>) -> Result<Claims, Invalid> {
         let header = jsonwebtoken::decode_header(token).map_err(|_| Invalid::Unknown)?;
-        let key = self.keys.iter().find(|key| header.kid.as_ref() == Some(&key.kid));
+        let key = self
+            .keys
+            .iter()
+            .find(|key| header.kid.as_ref() == Some(&key.kid));
         let key = key.ok_or(Invalid::Unknown)?;
         // Time and address are checked below: by our clock, and by the path that is called.
         let mut rules = Validation::new(Algorithm::EdDSA);
@@ -174,8 +177,7 @@ impl TokenKey {
             ))
         };
         let signing = signing_key(key.trim()).ok_or_else(odd)?;
-        let mut public =
-            Jwk::from_encoding_key(&signing, Algorithm::EdDSA).map_err(|_| odd())?;
+        let mut public = Jwk::from_encoding_key(&signing, Algorithm::EdDSA).map_err(|_| odd())?;
         let verifying = DecodingKey::from_jwk(&public).map_err(|_| odd())?;
         public.common.key_id = Some(kid.to_owned());
         public.common.public_key_use = Some(PublicKeyUse::Signature);
@@ -196,7 +198,9 @@ fn signing_key(text: &str) -> Option<EncodingKey> {
     }
     let bytes = BASE64_STANDARD.decode(text).ok()?;
     match bytes.len() {
-        SEED_BYTES => Some(EncodingKey::from_ed_der(&[&PKCS8_HEAD, &bytes[..]].concat())),
+        SEED_BYTES => Some(EncodingKey::from_ed_der(
+            &[&PKCS8_HEAD, &bytes[..]].concat(),
+        )),
         48 if bytes.starts_with(&PKCS8_HEAD) => Some(EncodingKey::from_ed_der(&bytes)),
         _ => None,
     }
@@ -256,14 +260,19 @@ mod tests {
         assert_eq!(new.verify(&before, ISSUER, at(0)), Err(Invalid::Unknown));
         assert!(new.verify(&after, ISSUER, at(0)).is_ok());
         let published = both.public();
-        let kids: Vec<_> = published.keys.iter().map(|key| key.common.key_id.as_deref()).collect();
+        let kids: Vec<_> = published
+            .keys
+            .iter()
+            .map(|key| key.common.key_id.as_deref())
+            .collect();
         assert_eq!(kids, [Some("k2"), Some("k1")]);
     }
 
     #[test]
     fn only_eddsa_with_a_known_kid_is_taken() {
         let ring = ring(&format!("k1:{SEED}"));
-        let secret = EncodingKey::from_secret(b"a secret of more than 32 bytes, to be sure").expect("a key");
+        let secret =
+            EncodingKey::from_secret(b"a secret of more than 32 bytes, to be sure").expect("a key");
         let other = Header {
             kid: Some("k1".to_owned()),
             ..Header::new(Algorithm::HS256)
@@ -283,24 +292,42 @@ mod tests {
             String::new(),
             "a.b.c".to_owned(),
         ] {
-            assert_eq!(ring.verify(&token, ISSUER, at(0)), Err(Invalid::Unknown), "{token}");
+            assert_eq!(
+                ring.verify(&token, ISSUER, at(0)),
+                Err(Invalid::Unknown),
+                "{token}"
+            );
         }
     }
 
     #[test]
     fn a_key_may_be_a_seed_or_a_document() {
         let document = BASE64_STANDARD.encode(
-            [&PKCS8_HEAD, &BASE64_STANDARD.decode(SEED).expect("base64")[..]].concat(),
+            [
+                &PKCS8_HEAD,
+                &BASE64_STANDARD.decode(SEED).expect("base64")[..],
+            ]
+            .concat(),
         );
         let seed = ring(&format!("k1:{SEED}"));
         // RFC 8037, appendix A.2.
         let public = serde_json::to_value(seed.public()).expect("JSON");
-        assert_eq!(public["keys"][0]["x"], "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo");
+        assert_eq!(
+            public["keys"][0]["x"],
+            "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+        );
         assert_eq!(public["keys"][0]["kty"], "OKP");
         for other in [format!("k1:{document}"), format!("k1:{PEM}")] {
             assert_eq!(ring(&other).public(), seed.public());
         }
-        for bad in ["", "k1", "k1:", "k1:AAAA", "k 1:x", &format!("k1:{SEED},k1:{SEED}")] {
+        for bad in [
+            "",
+            "k1",
+            "k1:",
+            "k1:AAAA",
+            "k 1:x",
+            &format!("k1:{SEED},k1:{SEED}"),
+        ] {
             let told = TokenKeys::parse(bad).expect_err("refused").to_string();
             assert!(!told.contains("nWGx"), "{told}");
         }

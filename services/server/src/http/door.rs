@@ -17,7 +17,11 @@ const NO_VALUE: &str = "\u{fffd}";
 /// # Errors
 /// 403 naming the setting.
 pub fn check(door: &Door, request: &Request) -> Result<(), Problem> {
-    admit(door, host(request).as_deref(), only(request.headers(), &ORIGIN))
+    admit(
+        door,
+        host(request).as_deref(),
+        only(request.headers(), &ORIGIN),
+    )
 }
 
 /// Refuses names that are not configured, whatever the origin: for pages that look at it themselves.

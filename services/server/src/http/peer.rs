@@ -38,9 +38,7 @@ impl Peer {
 fn is_near(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
-        IpAddr::V6(ip) => {
-            ip.is_loopback() || (ip.segments()[0] & 0xfe00) == 0xfc00
-        }
+        IpAddr::V6(ip) => ip.is_loopback() || (ip.segments()[0] & 0xfe00) == 0xfc00,
     }
 }
 
@@ -49,7 +47,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Peer {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let connected = parts.extensions.get::<Connected>();
-        Ok(Self::of(connected.map(|connected| connected.0), &parts.headers))
+        Ok(Self::of(
+            connected.map(|connected| connected.0),
+            &parts.headers,
+        ))
     }
 }
 

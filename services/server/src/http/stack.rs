@@ -97,7 +97,9 @@ async fn finish(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
             response.unwrap_or_else(|_| Failure::Store(StoreError::Timeout).into_response())
         }
     };
-    problem::finish(id, response, |refused| app.sign_in.address.challenge(part, refused))
+    problem::finish(id, response, |refused| {
+        app.sign_in.address.challenge(part, refused)
+    })
 }
 
 /// Takes off the id that a caller sent: the next layer would keep it.

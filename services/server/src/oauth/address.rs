@@ -34,7 +34,8 @@ impl PublicAddress {
     pub fn parse(text: &str) -> anyhow::Result<Self> {
         let odd = || format!("CAIRN_PUBLIC_URL is no address: {text:?}");
         let url = Url::parse(text.trim()).with_context(odd)?;
-        let is_plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+        let is_plain =
+            url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() || !is_plain {
             bail!(odd());
         }
@@ -103,7 +104,9 @@ impl PublicAddress {
     #[must_use]
     pub fn part(&self, behind: &str) -> Option<String> {
         let behind = format!("/{}", behind.trim_matches('/'));
-        let part = behind.strip_prefix(self.base_path.as_str()).unwrap_or(&behind);
+        let part = behind
+            .strip_prefix(self.base_path.as_str())
+            .unwrap_or(&behind);
         match part.trim_end_matches('/') {
             "" => Some(self.url.clone()),
             part if PARTS.contains(&part) => Some(self.at(part)),
@@ -169,7 +172,14 @@ mod tests {
         assert_eq!(team.url(), "https://memory.example.com/team");
         assert_eq!((team.base_path(), team.is_secure()), ("/team", true));
         assert_eq!(address("http://127.0.0.1:80").base_path(), "");
-        for bad in ["", "memory.example.com", "ftp://x", "https://x/?a", "https://x/#a", "https://u@x"] {
+        for bad in [
+            "",
+            "memory.example.com",
+            "ftp://x",
+            "https://x/?a",
+            "https://x/#a",
+            "https://u@x",
+        ] {
             assert!(PublicAddress::parse(bad).is_err(), "{bad}");
         }
     }
@@ -187,7 +197,11 @@ mod tests {
             (&sse, "/sse", true),
             (&sse, "/messages", true),
             (&sse, "/mcp", false),
-            (&"https://memory.example.com/teammcp".to_owned(), "/mcp", false),
+            (
+                &"https://memory.example.com/teammcp".to_owned(),
+                "/mcp",
+                false,
+            ),
             (&"https://other.example.com/mcp".to_owned(), "/mcp", false),
         ] {
             assert_eq!(team.admits(audience, path), good, "{audience} at {path}");
@@ -198,9 +212,16 @@ mod tests {
     fn only_the_service_and_its_parts_are_resources() {
         let team = address("https://memory.example.com/team");
         let named = |text: &str| team.resource(text);
-        assert_eq!(named("https://memory.example.com/team/mcp/"), Some(team.at("/mcp")));
+        assert_eq!(
+            named("https://memory.example.com/team/mcp/"),
+            Some(team.at("/mcp"))
+        );
         assert_eq!(named("https://memory.example.com/team"), Some(team.at("")));
-        for other in ["", "https://memory.example.com", "https://memory.example.com/team/v1"] {
+        for other in [
+            "",
+            "https://memory.example.com",
+            "https://memory.example.com/team/v1",
+        ] {
             assert_eq!(named(other), None, "{other}");
         }
         for (behind, part) in [
@@ -212,7 +233,11 @@ mod tests {
             ("v1", None),
             ("other/mcp", None),
         ] {
-            assert_eq!(team.part(behind), part.map(|part| team.at(part)), "{behind}");
+            assert_eq!(
+                team.part(behind),
+                part.map(|part| team.at(part)),
+                "{behind}"
+            );
         }
     }
 }

@@ -81,7 +81,10 @@ impl Ask {
             let wanted = "response_type=code";
             return Err(OAuthError::new("unsupported_response_type", wanted));
         }
-        if params.find("response_mode")?.is_some_and(|mode| mode != "query") {
+        if params
+            .find("response_mode")?
+            .is_some_and(|mode| mode != "query")
+        {
             return Err(OAuthError::invalid_request("response_mode=query"));
         }
         let challenge = params.get("code_challenge")?;
@@ -202,7 +205,10 @@ pub async fn decide(
     let scopes = ask.scopes.and(member.role.scopes());
     if scopes == Scopes::default() {
         let why = "the member's role allows nothing of what is asked for";
-        return ask.answer(&app, &[("error", "access_denied"), ("error_description", why)]);
+        return ask.answer(
+            &app,
+            &[("error", "access_denied"), ("error_description", why)],
+        );
     }
     let code = approve(&app, &ask, (*tenant, member), scopes).await?;
     ask.answer(&app, &[("code", &code)])
@@ -241,7 +247,10 @@ fn refuse(app: &App, wrong: Wrong) -> Result<Response, Failure> {
     match wrong {
         Wrong::Failure(failure) => Err(failure),
         Wrong::Here(error) => {
-            let text = format!("The program that sent you here is not let in: {}.", error.error_description);
+            let text = format!(
+                "The program that sent you here is not let in: {}.",
+                error.error_description
+            );
             let page = Page::message(StatusCode::BAD_REQUEST, "This does not work", &text)?;
             Ok(page.into_response())
         }

@@ -17,7 +17,16 @@ const OUR_NAME: &str = "cairn, the command line";
 
 /// Addresses of these kinds run or show something instead of leading to a program.
 const NO_REDIRECT: [&str; 10] = [
-    "javascript", "data", "file", "vbscript", "about", "blob", "ftp", "ws", "wss", "view-source",
+    "javascript",
+    "data",
+    "file",
+    "vbscript",
+    "about",
+    "blob",
+    "ftp",
+    "ws",
+    "wss",
+    "view-source",
 ];
 
 /// A program that may ask.
@@ -107,7 +116,8 @@ pub fn check_redirects(uris: &[String]) -> Result<(), OAuthError> {
     }
     for uri in uris {
         if !can_be_redirect(uri) {
-            let allowed = "https, http on this machine, or a scheme of the program's own; no fragment";
+            let allowed =
+                "https, http on this machine, or a scheme of the program's own; no fragment";
             return Err(odd(format!("{uri:?}: {allowed}")));
         }
     }
@@ -121,7 +131,8 @@ fn can_be_redirect(uri: &str) -> bool {
     let Ok(url) = Url::parse(uri) else {
         return false;
     };
-    let is_plain = url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
+    let is_plain =
+        url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
     let fits = match url.scheme() {
         "https" => url.host().is_some(),
         "http" => is_loopback(&url),
@@ -185,7 +196,11 @@ mod tests {
     #[test]
     fn an_address_may_be_left_out_where_there_is_one() {
         assert!(client(&["https://a.example/cb"]).redirect(None).is_ok());
-        assert!(client(&["https://a.example/cb", "https://b.example/cb"]).redirect(None).is_err());
+        assert!(
+            client(&["https://a.example/cb", "https://b.example/cb"])
+                .redirect(None)
+                .is_err()
+        );
     }
 
     #[rstest]

@@ -34,10 +34,7 @@ const WRONG_CODE: &str = "No device waits under this code. Codes are good for te
 #[utoipa::path(post, path = "/oauth/device_authorization", tag = "sign-in",
     request_body(content = String, content_type = "application/x-www-form-urlencoded"),
     responses((status = 200, body = DeviceAnswer), (status = "4XX", body = OAuthError)))]
-pub async fn begin(
-    State(app): State<Arc<App>>,
-    Form(form): Form,
-) -> Result<Response, Refusal> {
+pub async fn begin(State(app): State<Arc<App>>, Form(form): Form) -> Result<Response, Refusal> {
     let client = Client::find(&app, form.get("client_id")?).await?;
     let address = &app.sign_in.address;
     let resource = form.resource(address)?;
@@ -165,7 +162,10 @@ pub async fn decide(
         let mut tx = app.store.system("oauth.use_client").await?;
         tx.use_client(&device.client_id, now).await?;
         tx.commit().await?;
-        done.then_some(("It is in", "Go back to your terminal; you can close this page."))
+        done.then_some((
+            "It is in",
+            "Go back to your terminal; you can close this page.",
+        ))
     } else {
         let mut tx = app.store.system("oauth.deny_device").await?;
         let done = tx.deny_device_request(hash, now).await?;
@@ -191,7 +191,9 @@ impl Looked {
             Self::TooMany => (StatusCode::TOO_MANY_REQUESTS, sign_in::TOO_MANY),
             _ => (StatusCode::NOT_FOUND, WRONG_CODE),
         };
-        Ok(ask(app, member, Some(wrong))?.status(status).into_response())
+        Ok(ask(app, member, Some(wrong))?
+            .status(status)
+            .into_response())
     }
 }
 

@@ -57,7 +57,9 @@ async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, OAuthError> {
     let bare = host.trim_matches(['[', ']']);
     let port = url.port_or_known_default().unwrap_or(443);
     let found = tokio::net::lookup_host((bare, port)).await;
-    let found: Vec<SocketAddr> = found.map_err(|_| refused("names an unknown host"))?.collect();
+    let found: Vec<SocketAddr> = found
+        .map_err(|_| refused("names an unknown host"))?
+        .collect();
     if found.is_empty() || !found.iter().all(|address| is_public(address.ip())) {
         return Err(refused("is not at a public address"));
     }
@@ -78,7 +80,10 @@ fn pinned(url: &Url, addresses: &[SocketAddr]) -> reqwest::ClientBuilder {
 
 async fn read(client: Client, url: Url) -> Result<String, OAuthError> {
     let request = client.get(url).header("accept", "application/json");
-    let mut response = request.send().await.map_err(|_| refused("cannot be fetched"))?;
+    let mut response = request
+        .send()
+        .await
+        .map_err(|_| refused("cannot be fetched"))?;
     if response.status() != reqwest::StatusCode::OK {
         return Err(refused("is not answered with 200"));
     }
@@ -98,8 +103,13 @@ fn check(id: &str, text: &str) -> Result<KnownClient, OAuthError> {
     if document.client_id != id {
         return Err(refused("names another client_id"));
     }
-    if document.token_endpoint_auth_method.is_some_and(|method| method != "none") {
-        return Err(refused("wants the program to prove itself; only public ones are served"));
+    if document
+        .token_endpoint_auth_method
+        .is_some_and(|method| method != "none")
+    {
+        return Err(refused(
+            "wants the program to prove itself; only public ones are served",
+        ));
     }
     check_redirects(&document.redirect_uris)
         .map_err(|error| OAuthError::new("invalid_client", error.error_description))?;
@@ -111,7 +121,10 @@ fn check(id: &str, text: &str) -> Result<KnownClient, OAuthError> {
 }
 
 fn refused(why: &str) -> OAuthError {
-    OAuthError::new("invalid_client", format!("the document of this client_id {why}"))
+    OAuthError::new(
+        "invalid_client",
+        format!("the document of this client_id {why}"),
+    )
 }
 
 /// Whether an address is one of the open network: not this machine, not a private or a shared
@@ -226,7 +239,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_text_is_short_and_stands_where_it_is_asked_for() {
-        assert_eq!(read_from("/fits").await.expect("read").len(), limits::CLIENT_DOCUMENT_BYTES);
+        assert_eq!(
+            read_from("/fits").await.expect("read").len(),
+            limits::CLIENT_DOCUMENT_BYTES
+        );
         for path in ["/long", "/elsewhere", "/missing"] {
             assert!(read_from(path).await.is_err(), "{path}");
         }
@@ -236,7 +252,9 @@ mod tests {
     fn a_document_speaks_for_its_own_address() {
         let id = "https://app.example.com/client.json";
         let text = |client_id: &str, more: &str| {
-            format!(r#"{{"client_id":"{client_id}","client_name":"App","redirect_uris":["http://127.0.0.1/cb"]{more}}}"#)
+            format!(
+                r#"{{"client_id":"{client_id}","client_name":"App","redirect_uris":["http://127.0.0.1/cb"]{more}}}"#
+            )
         };
         let good = check(id, &text(id, r#","token_endpoint_auth_method":"none""#));
         assert_eq!(good.expect("good").name, "App");

@@ -2,8 +2,8 @@
 //! service as everywhere else.
 
 use axum::Json;
-use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use cairn_store::StoreError;
 use serde::{Deserialize, Serialize};

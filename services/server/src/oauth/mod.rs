@@ -76,7 +76,10 @@ pub fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         )
         .route("/oauth/sign-out", post(page::sign_in::leave))
         .route("/.well-known/jwks.json", get(metadata::keys))
-        .route("/.well-known/oauth-protected-resource", get(metadata::resource))
+        .route(
+            "/.well-known/oauth-protected-resource",
+            get(metadata::resource),
+        )
         .route(
             "/.well-known/oauth-protected-resource/{*behind}",
             get(metadata::resource_part),
@@ -96,7 +99,11 @@ pub fn routes(app: &Arc<App>) -> Router<Arc<App>> {
 
 /// Lets callers in under known host names. Forms look at where they come from themselves: a page
 /// of ours may be shown under a name that no setting lists as an origin.
-async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Result<Response, Failure> {
+async fn admit(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Failure> {
     door::check_host(&app.door, &request)?;
     Ok(next.run(request).await)
 }

@@ -29,7 +29,11 @@ impl Params {
             return Self::default();
         };
         let pairs = url.query_pairs();
-        Self(pairs.map(|(name, value)| (name.into(), value.into())).collect())
+        Self(
+            pairs
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        )
     }
 
     /// A parameter that may be absent.
@@ -42,7 +46,9 @@ impl Params {
         if values.next().is_some() {
             return Err(OAuthError::invalid_request(format!("{name} stands twice")));
         }
-        Ok(first.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty()))
+        Ok(first
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty()))
     }
 
     /// A parameter that must be there.
@@ -70,7 +76,11 @@ impl Params {
             name.parse::<Scope>().map_err(unknown)
         });
         let scopes = read.collect::<Result<Scopes, _>>()?;
-        Ok(if scopes == Scopes::default() { usual() } else { scopes })
+        Ok(if scopes == Scopes::default() {
+            usual()
+        } else {
+            scopes
+        })
     }
 
     /// The address that a token is asked for, if one is named.
@@ -139,7 +149,10 @@ mod tests {
         assert_eq!(params.get("d"), Ok("##e"));
         assert_eq!(params.find("c"), Ok(None));
         for absent in ["a", "c", "x"] {
-            assert_eq!(params.get(absent).expect_err("refused").error, "invalid_request");
+            assert_eq!(
+                params.get(absent).expect_err("refused").error,
+                "invalid_request"
+            );
         }
     }
 
@@ -147,9 +160,18 @@ mod tests {
     fn scopes_are_ours_or_are_refused() {
         let scopes = |text: &str| Params::parse(&format!("scope={text}")).scopes();
         assert_eq!(scopes("").expect("usual").names().len(), 4);
-        assert_eq!(scopes("openid+offline_access").expect("usual").names().len(), 4);
+        assert_eq!(
+            scopes("openid+offline_access")
+                .expect("usual")
+                .names()
+                .len(),
+            4
+        );
         let one = scopes("memory:read+openid").expect("one");
         assert_eq!(one.names(), ["memory:read"]);
-        assert_eq!(scopes("memory:*").expect_err("refused").error, "invalid_scope");
+        assert_eq!(
+            scopes("memory:*").expect_err("refused").error,
+            "invalid_scope"
+        );
     }
 }

@@ -70,7 +70,9 @@ pub async fn register(State(app): State<Arc<App>>, body: Body) -> Result<Respons
         redirect_uris: client.redirect_uris,
         application_type: read.application_type,
         token_endpoint_auth_method: "none".to_owned(),
-        grant_types: ["authorization_code", "refresh_token"].map(str::to_owned).to_vec(),
+        grant_types: ["authorization_code", "refresh_token"]
+            .map(str::to_owned)
+            .to_vec(),
         response_types: vec!["code".to_owned()],
     };
     Ok(unkept((StatusCode::CREATED, Json(registered))))

@@ -48,7 +48,8 @@ async fn end(app: &App, grant: Uuid, hash: Option<[u8; 32]>) -> Result<(), Refus
         None => true,
     };
     if is_its {
-        tx.revoke_grant(grant, None, Some(member), app.clock.now()).await?;
+        tx.revoke_grant(grant, None, Some(member), app.clock.now())
+            .await?;
         tx.commit().await?;
         app.rights_changed(tenant);
     }

@@ -32,10 +32,7 @@ pub const DEVICE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 #[utoipa::path(post, path = "/oauth/token", tag = "sign-in",
     request_body(content = String, content_type = "application/x-www-form-urlencoded"),
     responses((status = 200, body = TokenAnswer), (status = "4XX", body = OAuthError)))]
-pub async fn exchange(
-    State(app): State<Arc<App>>,
-    Form(form): Form,
-) -> Result<Response, Refusal> {
+pub async fn exchange(State(app): State<Arc<App>>, Form(form): Form) -> Result<Response, Refusal> {
     let answer = match form.get("grant_type")? {
         "authorization_code" => of_code(&app, &form).await?,
         "refresh_token" => of_refresh(&app, &form).await?,
@@ -74,7 +71,9 @@ async fn of_device(app: &App, form: &Params) -> Result<TokenAnswer, Refusal> {
     let (client, code) = (form.get("client_id")?, form.get("device_code")?);
     let now = app.clock.now();
     let mut tx = app.store.system("oauth.poll_device").await?;
-    let poll = tx.poll_device_request(Purpose::Approval.hash(code), now).await?;
+    let poll = tx
+        .poll_device_request(Purpose::Approval.hash(code), now)
+        .await?;
     tx.commit().await?;
     let poll = poll.filter(|poll| poll.client_id == client);
     let poll = poll.ok_or_else(|| OAuthError::invalid_grant("no such device_code"))?;
@@ -154,7 +153,9 @@ async fn of_refresh(app: &App, form: &Params) -> Result<TokenAnswer, Refusal> {
         }
     }
     let tenant = grant.credential.tenant;
-    let token = rotate(app, tenant, client, &shown).await?.ok_or_else(refused)?;
+    let token = rotate(app, tenant, client, &shown)
+        .await?
+        .ok_or_else(refused)?;
     let grant = find(app, shown.grant).await?.ok_or_else(refused)?;
     Ok(issue(app, &grant, &resource, &token))
 }

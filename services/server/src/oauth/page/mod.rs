@@ -114,7 +114,10 @@ impl IntoResponse for Page {
             (X_CONTENT_TYPE_OPTIONS, "nosniff"),
             // Forms need their origin; nobody else learns the address.
             (REFERRER_POLICY, "same-origin"),
-            (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+            (
+                HeaderName::from_static("cross-origin-opener-policy"),
+                "same-origin",
+            ),
         ];
         for (name, value) in fixed {
             headers.insert(name, HeaderValue::from_static(value));
@@ -156,7 +159,11 @@ pub fn one_line(name: &str) -> String {
             && !matches!(*c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}' | '\u{feff}')
     };
-    let name: String = name.chars().filter(shown).take(limits::CLIENT_NAME_CHARS).collect();
+    let name: String = name
+        .chars()
+        .filter(shown)
+        .take(limits::CLIENT_NAME_CHARS)
+        .collect();
     let name = name.trim();
     if name.is_empty() {
         "a program without a name".to_owned()
@@ -194,13 +201,20 @@ mod tests {
     #[test]
     fn a_page_loads_nothing_and_escapes_what_it_is_told() {
         let page = Page::message(StatusCode::OK, "<b>", "</p><script>x</script>").expect("filled");
-        assert!(!page.html.contains("<script") && !page.html.contains("<b>"), "{}", page.html);
+        assert!(
+            !page.html.contains("<script") && !page.html.contains("<b>"),
+            "{}",
+            page.html
+        );
         let url = Url::parse("http://127.0.0.1:5555/cb").expect("an address");
         let response = page.leads_to(&url).into_response();
         let policy = &response.headers()[CONTENT_SECURITY_POLICY];
         let policy = policy.to_str().expect("a text");
         assert!(policy.contains("default-src 'none'"), "{policy}");
-        assert!(policy.contains("form-action 'self' http://127.0.0.1:5555;"), "{policy}");
+        assert!(
+            policy.contains("form-action 'self' http://127.0.0.1:5555;"),
+            "{policy}"
+        );
         assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
     }
 

@@ -143,9 +143,8 @@ pub async fn forgive(app: &App, source: &str) -> Result<(), Failure> {
 #[must_use]
 pub fn safe(next: &str) -> &str {
     let is_plain = next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
-    let is_ours = next == "/device"
-        || next.starts_with("/device?")
-        || next.starts_with("/oauth/authorize?");
+    let is_ours =
+        next == "/device" || next.starts_with("/device?") || next.starts_with("/oauth/authorize?");
     if is_plain && is_ours { next } else { "/device" }
 }
 
@@ -161,10 +160,20 @@ mod tests {
 
     #[test]
     fn nobody_is_led_away_after_signing_in() {
-        for ours in ["/device?user_code=BCDF-GHJK", "/oauth/authorize?client_id=x"] {
+        for ours in [
+            "/device?user_code=BCDF-GHJK",
+            "/oauth/authorize?client_id=x",
+        ] {
             assert_eq!(safe(ours), ours);
         }
-        for other in ["", "//evil.example", "https://evil.example/device", "/\\evil", "/v1/me", "/device\r\nx"] {
+        for other in [
+            "",
+            "//evil.example",
+            "https://evil.example/device",
+            "/\\evil",
+            "/v1/me",
+            "/device\r\nx",
+        ] {
             assert_eq!(safe(other), "/device", "{other}");
         }
     }

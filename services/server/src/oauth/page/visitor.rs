@@ -87,7 +87,11 @@ impl Visitor {
     ///
     /// # Errors
     /// If the store is unavailable.
-    pub async fn sign_in(app: &App, tenant: TenantId, member: PrincipalId) -> Result<String, Failure> {
+    pub async fn sign_in(
+        app: &App,
+        tenant: TenantId,
+        member: PrincipalId,
+    ) -> Result<String, Failure> {
         let fresh = Self::fresh();
         let now = app.clock.now();
         let time = (now, now + limits::BROWSER_SESSION_TIME);
@@ -134,7 +138,9 @@ fn set(app: &App, secret: &str) -> String {
 fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let sent = headers.get_all(COOKIE).iter();
     let sent = sent.filter_map(|value| value.to_str().ok());
-    let mut pairs = sent.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let mut pairs = sent
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
     let value = pairs.find_map(|(known, value)| (known == name).then_some(value))?;
     secret::has_form(value).then(|| value.to_owned())
 }
@@ -146,7 +152,10 @@ fn is_from_here(headers: &HeaderMap) -> bool {
         // Only old browsers leave it out; they are held by the value in the form.
         return true;
     };
-    let origin = origin.to_str().ok().and_then(|origin| Url::parse(origin).ok());
+    let origin = origin
+        .to_str()
+        .ok()
+        .and_then(|origin| Url::parse(origin).ok());
     let host = text(HOST).and_then(|host| Url::parse(&format!("http://{host}")).ok());
     let (Some(origin), Some(host)) = (origin, host) else {
         return false;
@@ -202,8 +211,14 @@ mod tests {
     fn the_cookie_is_found_among_others() {
         let secret = secret::fresh();
         let sent = format!("a=1; cairn={secret}; b=2");
-        assert_eq!(cookie(&headers(&[("cookie", &sent)]), "cairn"), Some(secret));
-        assert_eq!(cookie(&headers(&[("cookie", "cairn=short")]), "cairn"), None);
+        assert_eq!(
+            cookie(&headers(&[("cookie", &sent)]), "cairn"),
+            Some(secret)
+        );
+        assert_eq!(
+            cookie(&headers(&[("cookie", "cairn=short")]), "cairn"),
+            None
+        );
     }
 
     #[test]

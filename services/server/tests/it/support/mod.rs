@@ -1,6 +1,7 @@
 //! The service of one test: on a port of its own, over a database of its own, with callers of two
 //! twin tenants.
 
+pub mod browser;
 mod caller;
 pub mod frozen;
 pub mod process;
@@ -23,6 +24,7 @@ use cairn_store::credentials::{KeyOwner, NewCredential};
 use cairn_store::cursor_keys::KeyRing;
 use cairn_store::test_util::{TestDb, Twin, shared_redis_url};
 use chrono::{TimeDelta, Utc};
+use serde_json::json;
 use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -199,6 +201,13 @@ impl TestApp {
         let twin = self.db.twins.0;
         self.caller(twin.tenant, twin.owner, scopes.iter().copied().collect())
             .await
+    }
+
+    /// A code with which a member of the first tenant signs in on a page.
+    pub async fn sign_in_code(&self, handle: &str) -> String {
+        let path = format!("/v1/members/{handle}/code");
+        let made = self.owner().await.post(&path, json!({})).await.ok();
+        made["code"].as_str().expect("a code").to_owned()
     }
 
     /// Nobody.
