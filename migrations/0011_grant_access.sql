@@ -171,18 +171,19 @@ as $$
   join tenants t on t.tenant_id = f.tenant_id
 $$;
 
--- Members with this e-mail address, in any tenant.
+-- Members with this e-mail address, in any tenant, those who are still there first.
 create function system_find_members_by_email(wanted text)
-returns table (tenant_id int, tenant_uid uuid, principal_id int, principal_uid uuid)
+returns table (
+  tenant_id int, tenant_uid uuid, principal_id int, principal_uid uuid, removed boolean)
 language sql stable security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
-  select m.tenant_id, t.uid, p.principal_id, p.uid
+  select m.tenant_id, t.uid, p.principal_id, p.uid, m.removed_at is not null
   from members m
   join tenants t on t.tenant_id = m.tenant_id
   join principals p on p.tenant_id = m.tenant_id and p.principal_id = m.principal_id
-  where lower(m.email) = lower(wanted) and m.removed_at is null
-  order by m.tenant_id, p.principal_id
+  where lower(m.email) = lower(wanted)
+  order by m.removed_at is not null, m.tenant_id, p.principal_id
   limit 2
 $$;
 

@@ -278,3 +278,5 @@ pub const CLIENT_DOCUMENT_TIME: Duration = Duration::from_secs(3);
 pub const CLIENT_DOCUMENT_AGE: Duration = Duration::from_secs(24 * 3600);
 /// A form or a body of the sign-in addresses.
 pub const SIGN_IN_BODY_BYTES: usize = 64 * 1024;
+/// How long an identity provider may take to answer one question.
+pub const IDENTITY_PROVIDER_TIME: Duration = Duration::from_secs(4);

@@ -27,6 +27,12 @@ const FILE: &str = "cairn-server.toml";
 pub struct Secret(String);
 
 impl Secret {
+    /// A value that is not to be seen.
+    #[must_use]
+    pub fn new(value: &str) -> Self {
+        Self(value.to_owned())
+    }
+
     /// The value.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -67,6 +73,19 @@ pub enum Stores {
     },
 }
 
+/// The team's identity provider.
+#[derive(Clone, Debug)]
+pub struct OidcSettings {
+    /// Its address.
+    pub issuer: String,
+    /// Under which name it knows this service.
+    pub client_id: String,
+    /// What proves that; none for a public client.
+    pub client_secret: Option<Secret>,
+    /// Whose e-mail addresses are let in, in lower case; members' alone if empty.
+    pub domains: Vec<String>,
+}
+
 /// All settings of the service.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -76,6 +95,8 @@ pub struct Config {
     pub public_url: Option<String>,
     /// Which names it answers to.
     pub door: Door,
+    /// The team's identity provider, if there is one.
+    pub oidc: Option<OidcSettings>,
     /// Where it keeps things.
     pub stores: Stores,
     /// Connections to Postgres.
@@ -141,6 +162,7 @@ impl Config {
             },
             public_url,
             door,
+            oidc: reader.oidc()?,
             stores,
             pool: reader.number("db_pool")?,
             drain: Drain {
@@ -296,19 +318,38 @@ impl Reader<'_> {
         })
     }
 
-    fn door(&self, public_url: Option<&str>, is_embedded: bool) -> anyhow::Result<Door> {
-        let list = |name| -> Vec<String> {
-            let items = self
-                .find(name)
-                .unwrap_or_default()
-                .split(',')
-                .map(str::trim);
-            items
-                .filter(|item| !item.is_empty())
-                .map(str::to_ascii_lowercase)
-                .collect()
+    fn oidc(&self) -> anyhow::Result<Option<OidcSettings>> {
+        let Some(issuer) = self.find("oidc_issuer") else {
+            return Ok(None);
         };
-        let (mut hosts, mut origins) = (list("allowed_hosts"), list("allowed_origins"));
+        if !cfg!(feature = "oidc") {
+            bail!("CAIRN_OIDC_ISSUER is set, and this program was built without oidc");
+        }
+        let uri: Option<Uri> = issuer.parse().ok();
+        if uri.and_then(|uri| uri.host().map(str::len)).is_none() {
+            bail!("CAIRN_OIDC_ISSUER is no address: {issuer:?}");
+        }
+        let client_id = self.find("oidc_client_id");
+        let secret = self.find("oidc_client_secret");
+        Ok(Some(OidcSettings {
+            issuer: issuer.to_owned(),
+            client_id: client_id
+                .context("CAIRN_OIDC_CLIENT_ID is required with CAIRN_OIDC_ISSUER")?
+                .to_owned(),
+            client_secret: secret.map(|secret| Secret(secret.to_owned())),
+            domains: self.list("oidc_domains"),
+        }))
+    }
+
+    /// Comma-separated words, in lower case.
+    fn list(&self, name: &str) -> Vec<String> {
+        let items = self.find(name).unwrap_or_default().split(',');
+        let items = items.map(str::trim).filter(|item| !item.is_empty());
+        items.map(str::to_ascii_lowercase).collect()
+    }
+
+    fn door(&self, public_url: Option<&str>, is_embedded: bool) -> anyhow::Result<Door> {
+        let (mut hosts, mut origins) = (self.list("allowed_hosts"), self.list("allowed_origins"));
         if let Some(url) = public_url {
             let uri: Uri = url.parse().ok().with_context(|| bad_url(url))?;
             let host = uri

@@ -10,6 +10,8 @@ use cairn_server::auth::token::TokenKeys;
 use cairn_server::config::{Config, Secret, Stores};
 use cairn_server::oauth::SignIn;
 use cairn_server::oauth::address::PublicAddress;
+#[cfg(feature = "oidc")]
+use cairn_server::oauth::oidc::Oidc;
 use cairn_server::{admin, embedded, http, lifecycle, telemetry};
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::{Caps, Continuations};
@@ -148,6 +150,11 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
     let sign_in = SignIn::new(PublicAddress::parse(&url)?, token_keys);
+    #[cfg(feature = "oidc")]
+    let sign_in = SignIn {
+        oidc: config.oidc.clone().map(Oidc::new).transpose()?,
+        ..sign_in
+    };
     let door = config.door.clone();
     let app = App::new(store, continuations, shared, clock, door, sign_in);
     if let Stores::Embedded { data, .. } = &config.stores {

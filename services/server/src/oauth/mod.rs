@@ -8,8 +8,12 @@ pub mod page;
 mod authorize;
 mod client;
 mod device;
+#[cfg(feature = "oidc")]
+mod directory;
 mod document;
 mod metadata;
+#[cfg(feature = "oidc")]
+pub mod oidc;
 mod params;
 mod register;
 mod revoke;
@@ -37,19 +41,31 @@ pub struct SignIn {
     pub address: PublicAddress,
     /// What signs tokens.
     pub keys: TokenKeys,
+    /// The team's identity provider, if there is one.
+    #[cfg(feature = "oidc")]
+    pub oidc: Option<oidc::Oidc>,
 }
 
 impl SignIn {
     /// Sign-in with codes alone.
     #[must_use]
     pub fn new(address: PublicAddress, keys: TokenKeys) -> Self {
-        Self { address, keys }
+        Self {
+            address,
+            keys,
+            #[cfg(feature = "oidc")]
+            oidc: None,
+        }
     }
 
     /// What pages call the identity provider, if there is one.
     #[must_use]
     pub fn provider(&self) -> Option<&str> {
-        None
+        #[cfg(feature = "oidc")]
+        let name = self.oidc.as_ref().map(oidc::Oidc::name);
+        #[cfg(not(feature = "oidc"))]
+        let name = None;
+        name
     }
 }
 
@@ -92,6 +108,10 @@ pub fn routes(app: &Arc<App>) -> Router<Arc<App>> {
                 get(metadata::server_part),
             );
     }
+    #[cfg(feature = "oidc")]
+    let routes = routes
+        .route("/oauth/oidc/start", post(oidc::start))
+        .route("/oauth/oidc/callback", get(oidc::callback));
     routes
         .layer(middleware::from_fn(stack::answer_whole))
         .layer(middleware::from_fn_with_state(Arc::clone(app), admit))

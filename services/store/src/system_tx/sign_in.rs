@@ -25,6 +25,17 @@ pub struct FoundGrant {
     pub resource: String,
 }
 
+/// A member with an e-mail address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByEmail {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The member.
+    pub member: PrincipalId,
+    /// Whether they were removed.
+    pub removed: bool,
+}
+
 /// A program that registered itself, or a copy of what one says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownClient {
@@ -132,21 +143,21 @@ impl SystemTx {
         Ok(row.map(|(key, uuid)| verified(key, uuid)))
     }
 
-    /// Members with this e-mail address, at most two: more than one cannot be told apart.
+    /// Members with this e-mail address, at most two, those who are still there first: more than
+    /// one cannot be told apart.
     ///
     /// # Errors
     /// As any call of the store.
-    pub async fn find_members_by_email(
-        &mut self,
-        email: &str,
-    ) -> Result<Vec<(TenantId, PrincipalId)>, StoreError> {
-        let rows: Vec<(i32, Uuid, i32, Uuid)> =
+    pub async fn find_members_by_email(&mut self, email: &str) -> Result<Vec<ByEmail>, StoreError> {
+        let rows: Vec<(i32, Uuid, i32, Uuid, bool)> =
             sqlx::query_as("select * from system_find_members_by_email($1)")
                 .bind(email)
                 .fetch_all(&mut *self.tx)
                 .await?;
-        let read = |(tenant, tenant_uid, key, uuid)| {
-            (verified(tenant, tenant_uid), PrincipalId { key, uuid })
+        let read = |(tenant, tenant_uid, key, uuid, removed)| ByEmail {
+            tenant: verified(tenant, tenant_uid),
+            member: PrincipalId { key, uuid },
+            removed,
         };
         Ok(rows.into_iter().map(read).collect())
     }

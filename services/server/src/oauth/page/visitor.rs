@@ -62,6 +62,12 @@ impl Visitor {
         }
     }
 
+    /// What the browser keeps and nobody else knows.
+    #[must_use]
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
     /// The value that each form of a page holds.
     #[must_use]
     pub fn form(&self) -> String {

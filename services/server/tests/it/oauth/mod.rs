@@ -6,7 +6,11 @@ mod codes;
 mod devices;
 mod grants;
 mod metadata;
+#[cfg(feature = "oidc")]
+mod oidc;
 mod pages;
+#[cfg(feature = "oidc")]
+mod provider;
 mod refresh;
 mod replicas;
 

@@ -125,7 +125,14 @@ impl TestApp {
         shared: Option<ContextCache>,
         clock: Clock,
     ) -> Self {
-        Self::reached_at(None, db, store, continuations, (shared, clock)).await
+        Self::reached_at(None, db, store, continuations, (shared, clock), |it| it).await
+    }
+
+    /// A service with another kind of sign-in.
+    pub async fn signing_in(clock: Clock, how: impl FnOnce(SignIn) -> SignIn) -> Self {
+        let db = TestDb::new().await;
+        let store = db.store.clone();
+        Self::reached_at(None, db, store, redis_continuations(), (None, clock), how).await
     }
 
     /// A service whose clock is `clock`, reached from outside at an address that is not where it
@@ -134,7 +141,8 @@ impl TestApp {
         let db = TestDb::new().await;
         let store = db.store.clone();
         let public = public.map(str::to_owned);
-        Self::reached_at(public, db, store, redis_continuations(), (None, clock)).await
+        let continuations = redis_continuations();
+        Self::reached_at(public, db, store, continuations, (None, clock), |it| it).await
     }
 
     async fn reached_at(
@@ -143,6 +151,7 @@ impl TestApp {
         store: Store,
         continuations: Continuations,
         (shared, clock): (Option<ContextCache>, Clock),
+        how: impl FnOnce(SignIn) -> SignIn,
     ) -> Self {
         let door = Door {
             hosts: vec!["127.0.0.1".to_owned()],
@@ -150,7 +159,8 @@ impl TestApp {
         };
         let (listener, base) = listen().await;
         let public = public.unwrap_or_else(|| base.clone());
-        let app = App::new(store, continuations, shared, clock, door, sign_in(&public));
+        let sign_in = how(sign_in(&public));
+        let app = App::new(store, continuations, shared, clock, door, sign_in);
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         let server = tokio::spawn(lifecycle::serve(Arc::clone(&app), listener, DRAIN, stopped));
