@@ -15,7 +15,7 @@ use openidconnect::core::{
 };
 use openidconnect::{
     AuthorizationCode, ClientId, ClientSecret, CsrfToken, HttpRequest, HttpResponse, IssuerUrl,
-    Nonce, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope, TokenResponse,
+    Nonce, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope,
 };
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
