@@ -337,10 +337,17 @@ pub struct Inner {
     pub refresh: Option<usize>,
     /// How often a refresh token came that was used before.
     pub reused: usize,
+    /// How often a device was let in.
+    pub sign_ins: usize,
 }
 
-/// What refresh tokens of the double's sign-in begin with.
+/// What refresh tokens of the double's first sign-in begin with.
 pub const GRANT: &str = "cairn_r_0198f3a01c0070008000000000000001_";
+
+/// What those of its `nth` begin with.
+fn grant(nth: usize) -> String {
+    GRANT.replace("01_", &format!("{nth:02}_"))
+}
 
 /// A service on loopback that behaves as told.
 pub struct Double {
@@ -578,8 +585,10 @@ fn tokens(inner: &mut Inner, form: &str) -> Response {
             inner.pending -= 1;
             return refuse("authorization_pending");
         }
+        inner.sign_ins += 1;
     } else {
-        let good = inner.refresh.map(|number| format!("{GRANT}{number}"));
+        let grant = grant(inner.sign_ins);
+        let good = inner.refresh.map(|number| format!("{grant}{number}"));
         if !good.is_some_and(|good| form.ends_with(&format!("refresh_token={good}"))) {
             inner.reused += 1;
             inner.refresh = None;
@@ -588,9 +597,10 @@ fn tokens(inner: &mut Inner, form: &str) -> Response {
     }
     let number = inner.refresh.map_or(1, |number| number + 1);
     inner.refresh = Some(number);
+    let refresh = format!("{}{number}", grant(inner.sign_ins));
     axum::Json(
         json!({"access_token": format!("access.{number}.x"), "token_type": "Bearer",
-        "expires_in": 600, "refresh_token": format!("{GRANT}{number}"), "scope": "memory:read"}),
+        "expires_in": 600, "refresh_token": refresh, "scope": "memory:read"}),
     )
     .into_response()
 }

@@ -189,7 +189,7 @@ impl Looked {
     fn refuse(self, app: &App, member: &SignedIn) -> Result<Response, Failure> {
         let (status, wrong) = match self {
             Self::TooMany => (StatusCode::TOO_MANY_REQUESTS, sign_in::TOO_MANY),
-            _ => (StatusCode::NOT_FOUND, WRONG_CODE),
+            _ => (StatusCode::BAD_REQUEST, WRONG_CODE),
         };
         Ok(ask(app, member, Some(wrong))?
             .status(status)

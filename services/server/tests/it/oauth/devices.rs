@@ -80,7 +80,7 @@ async fn a_device_is_let_in_by_its_code() {
     assert_eq!(grants["items"][0]["device"], "ben's <laptop>");
     assert_eq!(grants["items"][0]["current"], true);
     // The code is used up for both.
-    assert_eq!(browser.get(&page_of(&begun)).await.status, 404);
+    assert_eq!(browser.get(&page_of(&begun)).await.status, 400);
     hands.forward(5);
     assert_eq!(error(&poll(&app, &begun).await), "invalid_grant");
 }
@@ -112,7 +112,7 @@ async fn a_device_is_turned_away_or_runs_out_of_time() {
     assert_eq!(error(&poll(&app, &denied).await), "access_denied");
     hands.forward(601);
     assert_eq!(error(&poll(&app, &late).await), "expired_token");
-    assert_eq!(browser.get(&page_of(&late)).await.status, 404);
+    assert_eq!(browser.get(&page_of(&late)).await.status, 400);
     let unknown = json!({"device_code": "unknown"});
     assert_eq!(error(&poll(&app, &unknown).await), "invalid_grant");
     let stranger = [("client_id", "nobody")];
@@ -137,7 +137,7 @@ async fn five_wrong_codes_a_minute_and_no_more() {
     }
     for n in 0..5 {
         let wrong = browser.get("/device?user_code=BCDF-BCDF").await;
-        assert_eq!(wrong.status, 404, "{n}");
+        assert_eq!(wrong.status, 400, "{n}");
     }
     assert_eq!(browser.get(&page_of(&begun)).await.status, 429);
     hands.forward(60);
