@@ -1,10 +1,12 @@
-//! Account: which key the client shows to which service, and for which team records are spooled.
+//! Account: which key or token the client shows to which service, and for which team records are
+//! spooled.
 //!
 //! Kept in `credentials.json`, readable by its owner alone, one entry a service.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use cairn_wire::domain::hex::hex;
 use serde::{Deserialize, Serialize};
@@ -12,17 +14,24 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{Dirs, Settings};
 use crate::exit::Failure;
+use crate::files::Lock;
+use crate::tokens::Tokens;
 use crate::{files, state};
 
-/// A key as it is used for one service.
+/// How long a person waits for another process that changes what is kept.
+const LOCK_TIME: Duration = Duration::from_secs(10);
+
+/// A key as it is used for one service, or the sign-in of a person.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The key itself.
+    /// The key itself, or the access token.
     pub key: String,
-    /// What names the key without giving it away: see [`key_id`].
+    /// What names the key without giving it away: see [`key_id`]; of a sign-in its id, which
+    /// stays while its tokens change.
     pub key_id: String,
     /// The tenant's name; `None` until the service has said whose the key is.
     pub tenant: Option<String>,
+    tokens: Option<Tokens>,
 }
 
 impl Account {
@@ -34,6 +43,43 @@ impl Account {
             tenant: Tenants::of(dirs, service).find(&key_id),
             key: key.to_owned(),
             key_id,
+            tokens: None,
+        }
+    }
+
+    /// An account of this name.
+    #[cfg(test)]
+    pub fn for_tests(key: &str, key_id: &str, tenant: Option<&str>) -> Self {
+        Self {
+            key: key.to_owned(),
+            key_id: key_id.to_owned(),
+            tenant: tenant.map(str::to_owned),
+            tokens: None,
+        }
+    }
+
+    /// The tokens of a sign-in; none of a key.
+    #[must_use]
+    pub fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_ref()
+    }
+
+    /// The same sign-in with newer tokens.
+    #[must_use]
+    pub fn with(self, tokens: Tokens) -> Self {
+        Self {
+            key: tokens.access.clone(),
+            tokens: Some(tokens),
+            ..self
+        }
+    }
+
+    /// What tells this account from others of its service, as long as it is signed in.
+    #[must_use]
+    pub fn identity(&self) -> &str {
+        match self.tokens {
+            Some(_) => &self.key_id,
+            None => &self.key,
         }
     }
 }
@@ -93,9 +139,31 @@ struct Credentials {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
-    key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tokens: Option<Tokens>,
     tenant: String,
     handle: String,
+}
+
+impl Entry {
+    fn account(self) -> Option<Account> {
+        let (key, key_id) = match (&self.tokens, self.key) {
+            (Some(tokens), _) => (tokens.access.clone(), tokens.grant()),
+            (None, Some(key)) => {
+                let key_id = key_id(&key);
+                (key, key_id)
+            }
+            (None, None) => return None,
+        };
+        Some(Account {
+            key,
+            key_id,
+            tenant: Some(self.tenant),
+            tokens: self.tokens,
+        })
+    }
 }
 
 /// The account for `service`, if there is one.
@@ -104,12 +172,20 @@ pub fn find(dirs: &Dirs, settings: &Settings, service: &str) -> Option<Account> 
     if let Some(key) = &settings.api_key {
         return Some(Account::of_key(dirs, service, key));
     }
+    find_kept(dirs, service)
+}
+
+/// The account that is kept for `service`, whatever the environment says.
+#[must_use]
+pub fn find_kept(dirs: &Dirs, service: &str) -> Option<Account> {
+    load(dirs).services.remove(service)?.account()
+}
+
+/// Who is signed in at `service`, by handle, with an account that is kept.
+#[must_use]
+pub fn kept_handle(dirs: &Dirs, service: &str) -> Option<String> {
     let entry = load(dirs).services.remove(service)?;
-    Some(Account {
-        key_id: key_id(&entry.key),
-        key: entry.key,
-        tenant: Some(entry.tenant),
-    })
+    Some(entry.handle)
 }
 
 /// What is wrong with the credentials, if they are there and must not be used.
@@ -130,42 +206,89 @@ pub fn last_used(dirs: &Dirs) -> Option<String> {
     load(dirs).last_used
 }
 
-/// Remembers a key that `service` has accepted.
+/// What is kept of a sign-in.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    /// A key.
+    Key(String),
+    /// The tokens of a sign-in on a page.
+    Tokens(Tokens),
+}
+
+/// Remembers what `service` has accepted; what it takes the place of.
 ///
 /// # Errors
 /// [`Failure::CannotWrite`].
 pub fn save(
     dirs: &Dirs,
     service: &str,
-    key: &str,
+    credential: &Credential,
     me: &cairn_wire::auth::Me,
-) -> Result<(), Failure> {
+) -> Result<Option<Account>, Failure> {
     // What nobody would trust afterwards is not written.
     let folder = dirs.config.as_path();
     files::check_folder(folder).map_err(Failure::writing(folder))?;
+    let _lock = held(dirs)?;
     let mut credentials = load(dirs);
     credentials.last_used = Some(service.to_owned());
+    let (key, tokens) = match credential.clone() {
+        Credential::Key(key) => (Some(key), None),
+        Credential::Tokens(tokens) => (None, Some(tokens)),
+    };
     let entry = Entry {
-        key: key.to_owned(),
+        key,
+        tokens,
         tenant: me.tenant.clone(),
         handle: me.handle.clone(),
     };
-    credentials.services.insert(service.to_owned(), entry);
-    Tenants::of(dirs, service).note(&key_id(key), &me.tenant);
-    store(dirs, &credentials)
+    let key_id = entry.clone().account().map(|account| account.key_id);
+    if let Some(key_id) = key_id {
+        Tenants::of(dirs, service).note(&key_id, &me.tenant);
+    }
+    let before = credentials.services.insert(service.to_owned(), entry);
+    store(dirs, &credentials)?;
+    Ok(before.and_then(Entry::account))
 }
 
-/// Forgets the key of `service`; whether there was one.
+/// Keeps newer tokens of the sign-in at `service`. The caller holds the [`lock`].
 ///
 /// # Errors
 /// [`Failure::CannotWrite`].
-pub fn remove(dirs: &Dirs, service: &str) -> Result<bool, Failure> {
+pub fn keep_tokens(dirs: &Dirs, service: &str, tokens: &Tokens) -> Result<(), Failure> {
     let mut credentials = load(dirs);
-    let known = credentials.services.remove(service).is_some();
-    if known {
+    if let Some(entry) = credentials.services.get_mut(service) {
+        entry.tokens = Some(tokens.clone());
+    }
+    store(dirs, &credentials)
+}
+
+/// Forgets the account of `service`; what it was.
+///
+/// # Errors
+/// [`Failure::CannotWrite`].
+pub fn remove(dirs: &Dirs, service: &str) -> Result<Option<Account>, Failure> {
+    let _lock = held(dirs)?;
+    let mut credentials = load(dirs);
+    let known = credentials.services.remove(service);
+    if known.is_some() {
         store(dirs, &credentials)?;
     }
-    Ok(known)
+    Ok(known.and_then(Entry::account))
+}
+
+/// The right to change what is kept; none if another process keeps it longer than `patience`.
+///
+/// # Errors
+/// What the file system says.
+pub fn lock(dirs: &Dirs, patience: Duration) -> io::Result<Option<Lock>> {
+    files::make_private_dir(&dirs.config)?;
+    files::lock(&dirs.config.join("credentials.lock"), patience)
+}
+
+/// The same for a person, who waits for as long as another process may take to renew a sign-in.
+fn held(dirs: &Dirs) -> Result<Lock, Failure> {
+    let taken = lock(dirs, LOCK_TIME).map_err(Failure::writing(&path(dirs)))?;
+    taken.ok_or_else(|| Failure::Failed("another process changes the credentials".to_owned()))
 }
 
 /// The form of a key: `cairn_<12 of a-z2-7>_<43 letters and digits>`.

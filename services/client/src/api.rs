@@ -23,6 +23,25 @@ const CONTEXT_BYTES: usize = 1024 * 1024;
 /// Bytes of any other answer that are read.
 pub const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
+/// A refusal of a step of sign-in (RFC 6749, 5.2).
+#[derive(Clone, Debug, serde::Deserialize)]
+pub struct OAuthRefusal {
+    /// Its code.
+    pub error: String,
+    /// The same in words.
+    #[serde(default)]
+    pub error_description: String,
+}
+
+impl std::fmt::Display for OAuthRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.error_description.as_str() {
+            "" => f.write_str(&self.error),
+            words => f.write_str(words),
+        }
+    }
+}
+
 /// The service as one caller sees it.
 #[derive(Clone, Debug)]
 pub struct Api {
@@ -110,6 +129,36 @@ impl Api {
         let request = self.client.post(format!("{}{path}", self.service));
         self.prepare(request.body(body))
             .header(CONTENT_TYPE, "application/x-ndjson")
+    }
+
+    /// Posts a form of sign-in: what was asked for, or the service's refusal of it.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], or what the service's problem stands for; [`Failure::Failed`] for
+    /// an answer of another form.
+    pub async fn form<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> Result<Result<T, OAuthRefusal>, Failure> {
+        let encoded = |text: &str| percent_encode(text).replace('/', "%2F").replace(':', "%3A");
+        let pairs = fields.iter();
+        let pairs = pairs.map(|(name, value)| format!("{name}={}", encoded(value)));
+        let request = self.client.post(format!("{}{path}", self.service));
+        let request = request
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(ACCEPT, "application/json")
+            .body(pairs.collect::<Vec<_>>().join("&"));
+        let reply = Reply::of(request, ANSWER_BYTES).await?;
+        let is_refusal = reply.version.is_some() && reply.status.is_client_error();
+        if let (true, Ok(refusal)) = (is_refusal, serde_json::from_str(&reply.text)) {
+            return Ok(Err(refusal));
+        }
+        // An empty answer, as to a token that is given back, holds nothing.
+        if reply.version.is_some() && reply.status.is_success() && reply.text.is_empty() {
+            return read("null").map(Ok);
+        }
+        read(&reply.content("application/json")?).map(Ok)
     }
 
     /// What a session in the current project starts with, by the clock of this machine.

@@ -21,9 +21,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Sign in with a key that is read from standard input.
+    /// Sign in on a page, on this machine or any other; or with a key from standard input.
     Login(Login),
-    /// Forget the key of the service.
+    /// End the sign-in of this machine, or forget its key.
     Logout,
     /// Show who the service takes you for.
     Whoami,
@@ -73,12 +73,18 @@ enum Command {
 /// How to sign in.
 #[derive(Debug, Args)]
 pub struct Login {
-    /// Read a key from standard input; there is no other way yet.
-    #[arg(long, required = true)]
+    /// Read a key from standard input instead.
+    #[arg(long)]
     pub key: bool,
     /// The service's address, if no setting names it.
     #[arg(long)]
     pub url: Option<String>,
+    /// Ask for these scopes instead of the usual ones; may be given several times.
+    #[arg(long = "scope", value_name = "SCOPE", conflicts_with = "key")]
+    pub scopes: Vec<String>,
+    /// Open no browser, even where there is a screen.
+    #[arg(long, conflicts_with = "key")]
+    pub no_browser: bool,
 }
 
 /// A search.

@@ -14,7 +14,7 @@ pub enum Failure {
     #[error("{0}")]
     Failed(String),
     /// No credential, or one that the service does not accept.
-    #[error("{0}; sign in with: cairn login --key")]
+    #[error("{0}; sign in with: cairn login")]
     NotSignedIn(String),
     /// No answer in time.
     #[error("{UNREACHABLE}{0}")]

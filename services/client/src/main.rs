@@ -24,6 +24,7 @@ mod shim;
 mod spool;
 mod state;
 mod stdin;
+mod tokens;
 mod work_state;
 
 use std::process::ExitCode;

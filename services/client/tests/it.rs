@@ -17,5 +17,7 @@ mod people;
 mod session_start;
 #[path = "it/shim.rs"]
 mod shim;
+#[path = "it/sign_in.rs"]
+mod sign_in;
 #[path = "it/spool.rs"]
 mod spool;

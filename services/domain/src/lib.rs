@@ -24,6 +24,7 @@ pub mod template;
 pub mod change;
 pub mod event;
 pub mod filter;
+pub mod grant;
 pub mod hex;
 pub mod hlc;
 pub mod listing;

@@ -297,3 +297,50 @@ pub const RATE_TIME: Duration = Duration::from_millis(50);
 pub const USAGE_ENTRIES: usize = 20_000;
 /// Days of usage that are shown if nobody says which.
 pub const USAGE_DAYS: u64 = 30;
+/// How long an access token is good.
+pub const ACCESS_TOKEN_TIME: Duration = Duration::from_secs(10 * 60);
+/// How far the clocks of replicas may be apart when they check a token.
+pub const TOKEN_SKEW: Duration = Duration::from_secs(30);
+/// Keys in the ring that signs tokens.
+pub const TOKEN_KEYS: usize = 3;
+/// How long a grant lasts from the last use of its refresh token.
+pub const GRANT_IDLE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long a grant lasts, however often it is used.
+pub const GRANT_TIME: Duration = Duration::from_secs(180 * 24 * 3600);
+/// How long after its use a refresh token gets the same successor again: its answer may have been
+/// lost.
+pub const REFRESH_GRACE: Duration = Duration::from_secs(30);
+/// How long the code of an approval is good.
+pub const AUTHORIZATION_CODE_TIME: Duration = Duration::from_secs(60);
+/// How long a device waits to be let in.
+pub const DEVICE_CODE_TIME: Duration = Duration::from_secs(600);
+/// Time between two questions of a device; one that asks sooner waits as much longer each time.
+pub const DEVICE_PAUSE: Duration = Duration::from_secs(5);
+/// How long a sign-in code is good.
+pub const SIGN_IN_CODE_TIME: Duration = Duration::from_secs(15 * 60);
+/// How long a browser stays signed in: long enough to answer a few pages.
+pub const BROWSER_SESSION_TIME: Duration = Duration::from_secs(3600);
+/// Wrong codes from one address within [`CODE_ATTEMPTS_TIME`].
+pub const CODE_ATTEMPTS: i32 = 5;
+/// See [`CODE_ATTEMPTS`].
+pub const CODE_ATTEMPTS_TIME: Duration = Duration::from_secs(60);
+/// How long a program that registered itself is kept until somebody lets it in.
+pub const UNUSED_CLIENT_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Programs that nobody has let in; the oldest make room.
+pub const UNUSED_CLIENTS: i32 = 10_000;
+/// Redirect addresses of one program.
+pub const REDIRECTS: usize = 20;
+/// One address of a program: its id or a redirect.
+pub const CLIENT_ADDRESS_BYTES: usize = 2_048;
+/// A program's or a machine's name on a page.
+pub const CLIENT_NAME_CHARS: usize = 100;
+/// What a program says of itself at its address.
+pub const CLIENT_DOCUMENT_BYTES: usize = 64 * 1024;
+/// How long that may take to arrive.
+pub const CLIENT_DOCUMENT_TIME: Duration = Duration::from_secs(3);
+/// How long a copy of it is used.
+pub const CLIENT_DOCUMENT_AGE: Duration = Duration::from_secs(24 * 3600);
+/// A form or a body of the sign-in addresses.
+pub const SIGN_IN_BODY_BYTES: usize = 64 * 1024;
+/// How long an identity provider may take to answer one question.
+pub const IDENTITY_PROVIDER_TIME: Duration = Duration::from_secs(4);

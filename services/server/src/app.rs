@@ -19,6 +19,7 @@ use crate::auth::CredentialCache;
 use crate::auth::attempts::GoodCredentials;
 use crate::contexts::Contexts;
 use crate::guards::Guards;
+use crate::oauth::SignIn;
 use crate::rates::CallerRates;
 use crate::streams::Streams;
 use crate::usage::Usage;
@@ -49,6 +50,8 @@ pub struct App {
     pub usage: Usage,
     /// Exports that may be under way at once.
     pub exports: Arc<Semaphore>,
+    /// How members let programs in.
+    pub sign_in: SignIn,
     draining: AtomicBool,
 }
 
@@ -61,9 +64,10 @@ impl App {
         shared: Option<ContextCache>,
         clock: Clock,
         door: Door,
+        sign_in: SignIn,
     ) -> Arc<Self> {
         let callers = CallerRates::none();
-        Self::limited(store, continuations, shared, clock, door, callers)
+        Self::limited(store, continuations, shared, clock, door, sign_in, callers)
     }
 
     /// An app over its stores; `shared` is where replicas keep contexts for each other, `callers`
@@ -75,6 +79,7 @@ impl App {
         shared: Option<ContextCache>,
         clock: Clock,
         door: Door,
+        sign_in: SignIn,
         callers: CallerRates,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -90,6 +95,7 @@ impl App {
             guards: Guards::default(),
             usage: Usage::default(),
             exports: Arc::new(Semaphore::new(limits::EXPORTS)),
+            sign_in,
             draining: AtomicBool::new(false),
         })
     }

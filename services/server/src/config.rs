@@ -29,6 +29,12 @@ const FILE: &str = "cairn-server.toml";
 pub struct Secret(String);
 
 impl Secret {
+    /// A value that is not to be seen.
+    #[must_use]
+    pub fn new(value: &str) -> Self {
+        Self(value.to_owned())
+    }
+
     /// The value.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -62,9 +68,24 @@ pub enum Stores {
         redis_url: Secret,
         /// The ring of cursor keys.
         cursor_keys: Secret,
+        /// The ring of keys that sign tokens.
+        token_keys: Secret,
         /// Sealed bytes of one tenant's cursors that Redis keeps at once.
         cursor_tenant_bytes: u64,
     },
+}
+
+/// The team's identity provider.
+#[derive(Clone, Debug)]
+pub struct OidcSettings {
+    /// Its address.
+    pub issuer: String,
+    /// Under which name it knows this service.
+    pub client_id: String,
+    /// What proves that; none for a public client.
+    pub client_secret: Option<Secret>,
+    /// Whose e-mail addresses are let in, in lower case; members' alone if empty.
+    pub domains: Vec<String>,
 }
 
 /// All settings of the service.
@@ -76,6 +97,8 @@ pub struct Config {
     pub public_url: Option<String>,
     /// Which names it answers to.
     pub door: Door,
+    /// The team's identity provider, if there is one.
+    pub oidc: Option<OidcSettings>,
     /// Where it keeps things.
     pub stores: Stores,
     /// How fast callers may go.
@@ -158,6 +181,7 @@ impl Config {
             },
             public_url,
             door,
+            oidc: reader.oidc()?,
             stores,
             rates: reader.rates()?,
             trusted_proxies: reader.proxies(),
@@ -334,23 +358,43 @@ impl Reader<'_> {
             database_url: secret("database_url")?,
             redis_url: secret("redis_url")?,
             cursor_keys: secret("cursor_keys")?,
+            token_keys: secret("token_keys")?,
             cursor_tenant_bytes: self.number_up_to("cursor_tenant_bytes", MOST_BYTES)?,
         })
     }
 
-    fn door(&self, public_url: Option<&str>, is_embedded: bool) -> anyhow::Result<Door> {
-        let list = |name| -> Vec<String> {
-            let items = self
-                .find(name)
-                .unwrap_or_default()
-                .split(',')
-                .map(str::trim);
-            items
-                .filter(|item| !item.is_empty())
-                .map(str::to_ascii_lowercase)
-                .collect()
+    fn oidc(&self) -> anyhow::Result<Option<OidcSettings>> {
+        let Some(issuer) = self.find("oidc_issuer") else {
+            return Ok(None);
         };
-        let (mut hosts, mut origins) = (list("allowed_hosts"), list("allowed_origins"));
+        if !cfg!(feature = "oidc") {
+            bail!("CAIRN_OIDC_ISSUER is set, and this program was built without oidc");
+        }
+        let uri: Option<Uri> = issuer.parse().ok();
+        if uri.and_then(|uri| uri.host().map(str::len)).is_none() {
+            bail!("CAIRN_OIDC_ISSUER is no address: {issuer:?}");
+        }
+        let client_id = self.find("oidc_client_id");
+        let secret = self.find("oidc_client_secret");
+        Ok(Some(OidcSettings {
+            issuer: issuer.to_owned(),
+            client_id: client_id
+                .context("CAIRN_OIDC_CLIENT_ID is required with CAIRN_OIDC_ISSUER")?
+                .to_owned(),
+            client_secret: secret.map(|secret| Secret(secret.to_owned())),
+            domains: self.list("oidc_domains"),
+        }))
+    }
+
+    /// Comma-separated words, in lower case.
+    fn list(&self, name: &str) -> Vec<String> {
+        let items = self.find(name).unwrap_or_default().split(',');
+        let items = items.map(str::trim).filter(|item| !item.is_empty());
+        items.map(str::to_ascii_lowercase).collect()
+    }
+
+    fn door(&self, public_url: Option<&str>, is_embedded: bool) -> anyhow::Result<Door> {
+        let (mut hosts, mut origins) = (self.list("allowed_hosts"), self.list("allowed_origins"));
         if let Some(url) = public_url {
             let uri: Uri = url.parse().ok().with_context(|| bad_url(url))?;
             let host = uri
@@ -413,10 +457,11 @@ mod tests {
     }
 
     /// What a deployment must set.
-    const SHARED: [(&str, &str); 4] = [
+    const SHARED: [(&str, &str); 5] = [
         ("database_url", "postgres://db/cairn"),
         ("redis_url", "redis://r"),
         ("cursor_keys", "k1:x"),
+        ("token_keys", "k1:y"),
         ("public_url", "https://memory.example.com"),
     ];
 
@@ -483,6 +528,7 @@ mod tests {
             ("database_url", "postgres://u:hunter2@db/cairn"),
             ("redis_url", "redis://r"),
             ("cursor_keys", "k1:x"),
+            ("token_keys", "k1:y"),
             ("public_url", "https://memory.example.com"),
         ]);
         assert!(!format!("{config:?}").contains("hunter2"));

@@ -16,6 +16,7 @@ pub mod auth;
 
 pub mod http;
 pub mod mcp;
+pub mod oauth;
 
 pub mod actions;
 

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
+use axum::http::Request;
 use axum::serve::Listener;
 use cairn_domain::limits;
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
@@ -21,11 +20,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use tower::ServiceExt;
 
 use crate::app::App;
-use crate::auth::attempts::Peer;
 use crate::expiry::keep_expiring;
 use crate::http;
+use crate::http::peer::Connected;
 use crate::patient::Patient;
 use crate::upkeep::keep_up;
 
@@ -72,7 +72,8 @@ pub async fn serve(
     let router = http::router(Arc::clone(&app));
     let server = answer_connections(listener, router, stop_accepting.clone());
     let mut server = AbortOnDropHandle::new(tokio::spawn(server));
-    let upkeep = AbortOnDropHandle::new(tokio::spawn(keep_up(app.store.clone())));
+    let upkeep =
+        AbortOnDropHandle::new(tokio::spawn(keep_up(app.store.clone(), app.clock.clone())));
     let streams = AbortOnDropHandle::new(tokio::spawn(keep_streams(Arc::clone(&app))));
     let counting = AbortOnDropHandle::new(tokio::spawn({
         let app = Arc::clone(&app);
@@ -126,11 +127,12 @@ async fn answer_connections(mut listener: TcpListener, router: Router, stop: Can
     loop {
         tokio::select! {
             (stream, address) = Listener::accept(&mut listener) => {
-                let service = TowerToHyperService::new(router.clone());
-                let service = service_fn(move |mut request: Request<Incoming>| {
-                    request.extensions_mut().insert(Peer(address));
-                    service.call(request)
+                let connected = Connected(address.ip());
+                let router = router.clone().map_request(move |mut request: Request<Incoming>| {
+                    request.extensions_mut().insert(connected);
+                    request
                 });
+                let service = TowerToHyperService::new(router);
                 let stream = TokioIo::new(Patient::new(stream, limits::STREAM_STALL));
                 let connection = open.watch(http.serve_connection(stream, service));
                 tasks.spawn(async move {

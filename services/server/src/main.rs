@@ -6,7 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use cairn_server::app::{App, Clock};
+use cairn_server::auth::token::TokenKeys;
 use cairn_server::config::{Config, Secret, Stores};
+use cairn_server::oauth::SignIn;
+use cairn_server::oauth::address::PublicAddress;
+#[cfg(feature = "oidc")]
+use cairn_server::oauth::oidc::Oidc;
 use cairn_server::rates::CallerRates;
 use cairn_server::{admin, embedded, http, lifecycle, telemetry};
 use cairn_store::bus::Bus;
@@ -64,6 +69,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Openapi => return print(&http::document().to_pretty_json()?),
         Command::Migrate => return migrate().await,
+        Command::Admin(admin::Command::TokenKey(command)) => return print(&command.run()),
         Command::Serve | Command::CheckConfig | Command::Admin(_) => {}
     }
     let database_url = Config::load_database_url()?;
@@ -105,11 +111,13 @@ fn check(config: &Config) -> anyhow::Result<()> {
     if let Stores::Shared {
         redis_url,
         cursor_keys,
+        token_keys,
         cursor_tenant_bytes,
         ..
     } = &config.stores
     {
         shared_continuations(redis_url, cursor_keys, *cursor_tenant_bytes)?;
+        shared_token_keys(token_keys)?;
     }
     print("the settings can be read")
 }
@@ -133,6 +141,10 @@ fn bus(redis_url: &Secret) -> anyhow::Result<Bus> {
     bus.map_err(anyhow::Error::msg).context("CAIRN_REDIS_URL")
 }
 
+fn shared_token_keys(keys: &Secret) -> anyhow::Result<TokenKeys> {
+    TokenKeys::parse(keys.reveal()).context("CAIRN_TOKEN_KEYS")
+}
+
 async fn serve(config: Config) -> anyhow::Result<()> {
     let signals = lifecycle::Signals::receive().context("receiving signals")?;
     let listener = TcpListener::bind(config.listen)
@@ -144,19 +156,26 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         store,
         continuations,
         shared,
+        token_keys,
         postgres,
     } = open(&config).await?;
     let first_key = match &postgres {
         Some(_) => embedded::first_start(&store, &clock).await?,
         None => None,
     };
-    let callers = CallerRates::new(rates(&config)?, config.trusted_proxies);
-    let door = config.door.clone();
-    let app = App::limited(store, continuations, shared, clock, door, callers);
     let url = config
         .public_url
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
+    let sign_in = SignIn::new(PublicAddress::parse(&url)?, token_keys);
+    #[cfg(feature = "oidc")]
+    let sign_in = SignIn {
+        oidc: config.oidc.clone().map(Oidc::new).transpose()?,
+        ..sign_in
+    };
+    let callers = CallerRates::new(rates(&config)?, config.trusted_proxies);
+    let door = config.door.clone();
+    let app = App::limited(store, continuations, shared, clock, door, sign_in, callers);
     if let Stores::Embedded { data, .. } = &config.stores {
         welcome(&url, &data_folder(data.as_ref())?, first_key.as_deref())?;
     }
@@ -209,6 +228,7 @@ struct Opened {
     continuations: Continuations,
     /// Where replicas keep contexts for each other.
     shared: Option<ContextCache>,
+    token_keys: TokenKeys,
     postgres: Option<EmbeddedPostgres>,
 }
 
@@ -227,12 +247,14 @@ async fn open(config: &Config) -> anyhow::Result<Opened> {
             let folder = options.data.clone();
             let postgres = EmbeddedPostgres::start(options).await?;
             let keys = embedded_postgres::load_or_create_keys(&folder)?;
+            let token_keys = embedded_postgres::load_or_create_token_keys(&folder)?;
             let (superuser, app) = (postgres.superuser_url(), postgres.app_url());
             let store = embedded::connect(&superuser, &app, config.pool).await?;
             Ok(Opened {
                 store,
                 continuations: Continuations::memory(KeyRing::parse(&keys)?),
                 shared: None,
+                token_keys: TokenKeys::parse(&token_keys)?,
                 postgres: Some(postgres),
             })
         }
@@ -240,6 +262,7 @@ async fn open(config: &Config) -> anyhow::Result<Opened> {
             database_url,
             redis_url,
             cursor_keys,
+            token_keys,
             cursor_tenant_bytes,
         } => {
             let options = StoreOptions {
@@ -250,6 +273,7 @@ async fn open(config: &Config) -> anyhow::Result<Opened> {
             Ok(Opened {
                 store: Store::connect(&options).await?.with_bus(bus(redis_url)?),
                 continuations: shared_continuations(redis_url, cursor_keys, *cursor_tenant_bytes)?,
+                token_keys: shared_token_keys(token_keys)?,
                 shared: Some(
                     shared
                         .map_err(anyhow::Error::msg)

@@ -7,9 +7,13 @@ use cairn_domain::ids::{ProjectId, TenantId};
 use cairn_domain::limits;
 use cairn_store::{Store, StoreError};
 
+use crate::app::Clock;
+
 /// How often there is a look for work. New records wait so long for their places in the words
 /// index.
 const PERIOD: Duration = Duration::from_secs(2);
+/// How often what is left of sign-ins is removed.
+const SIGN_IN_PERIOD: Duration = Duration::from_secs(600);
 /// Projects whose words are counted, and tenants whose vectors are rebuilt, in one look.
 const AT_ONCE: i32 = 4;
 /// Vectors that are rebuilt in one transaction.
@@ -18,17 +22,24 @@ const REBUILT: u64 = 200;
 const PIECE_TIME: Duration = Duration::from_secs(60);
 
 /// Goes on until it is dropped. A failure means only that the work waits a little longer.
-pub async fn keep_up(store: Store) {
+pub async fn keep_up(store: Store, clock: Clock) {
     tokio::join!(
-        again("the words index was not cleaned", || clean(&store)),
-        again("words were not counted", || count_words(&store)),
-        again("vectors were not rebuilt", || rebuild(&store)),
+        again(PERIOD, "the words index was not cleaned", || clean(&store)),
+        again(PERIOD, "words were not counted", || count_words(&store)),
+        again(PERIOD, "vectors were not rebuilt", || rebuild(&store)),
+        again(SIGN_IN_PERIOD, "old sign-ins were not removed", || {
+            clean_sign_in(&store, &clock)
+        }),
     );
 }
 
-async fn again<F: Future<Output = Result<(), StoreError>>>(what: &str, piece: impl Fn() -> F) {
+async fn again<F: Future<Output = Result<(), StoreError>>>(
+    period: Duration,
+    what: &str,
+    piece: impl Fn() -> F,
+) {
     loop {
-        tokio::time::sleep(PERIOD).await;
+        tokio::time::sleep(period).await;
         let done = tokio::time::timeout(PIECE_TIME, piece()).await;
         if let Err(error) = done.unwrap_or(Err(StoreError::Timeout)) {
             tracing::debug!(%error, "{what}");
@@ -46,6 +57,13 @@ async fn clean(store: &Store) -> Result<(), StoreError> {
     };
     let cleaned = tokio::time::timeout(limits::ANSWER_TIME, cleaned).await;
     cleaned.unwrap_or(Err(StoreError::Timeout))
+}
+
+/// Removes codes, sessions and programs that are over.
+async fn clean_sign_in(store: &Store, clock: &Clock) -> Result<(), StoreError> {
+    let mut tx = store.system("upkeep.clean_sign_in").await?;
+    tx.clean_sign_in(clock.now()).await?;
+    tx.commit().await
 }
 
 /// Counts the words of projects that have doubled since they were counted.

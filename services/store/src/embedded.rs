@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
-pub use keys::load_or_create_keys;
+pub use keys::{load_or_create_keys, load_or_create_token_keys};
 
 use cluster::{DataLock, Folders};
 use process::{Postgres, Runner};

@@ -21,7 +21,7 @@ mod tenant_tx;
 pub use tenant_tx::TenantTx;
 
 mod system_tx;
-pub use system_tx::{Credential, FirstKey, SystemTx};
+pub use system_tx::{Credential, FirstKey, SystemTx, sign_in as before_sign_in};
 
 pub mod bus;
 pub mod changes;
@@ -31,6 +31,7 @@ pub mod credentials;
 pub mod events;
 mod expiry;
 pub mod export;
+pub mod grants;
 pub mod import;
 pub mod jobs;
 mod members;
@@ -41,6 +42,7 @@ pub mod records;
 mod reindex;
 mod removal;
 pub mod search;
+pub mod sign_in;
 mod tenants;
 mod timeline;
 pub mod tool_uses;

@@ -15,8 +15,11 @@
 //! | `delete_tenant` | an owner, for the tenant of their own credential, and `admin tenant delete` |
 //! | `sweep_deleted` | the server's maintenance, and `admin tenant delete` |
 //! | `context_revisions` | [`Store::context_revisions`], for contexts that are kept |
+//! | `find_grant`, `find_code` and the rest of [`sign_in`] | authentication and sign-in |
 //!
 //! Each row carries its tenant; from there on it is `TenantTx`.
+
+pub mod sign_in;
 
 use cairn_domain::ids::{PrincipalId, ProjectId, TenantId};
 use cairn_domain::project::Project;

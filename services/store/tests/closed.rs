@@ -242,6 +242,7 @@ async fn fill(db: &TestDb) {
         tx.insert_credential(&credential(&key_id, twin.owner))
             .await
             .expect("a key");
+        sign_in_of_all_kinds(&mut tx, twin.owner, twin.tenant.key()).await;
         tx.commit().await.expect("commit");
         import(&db.store, &twin, "7", observation("Imported")).await;
     }

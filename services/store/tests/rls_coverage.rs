@@ -4,10 +4,19 @@ use cairn_store::test_util::TestDb;
 use sqlx::PgConnection;
 
 /// Tables without a tenant. Each must be one that holds nothing of any tenant.
-const WITHOUT_TENANT: [&str; 1] = ["_sqlx_migrations"];
+const WITHOUT_TENANT: [&str; 4] = [
+    "_sqlx_migrations",
+    "code_attempts",
+    "device_requests",
+    "oauth_clients",
+];
 /// Unique rules that must hold across tenants.
-const ACROSS_TENANTS: [&str; 3] = [
+const ACROSS_TENANTS: [&str; 7] = [
+    "authorizations_code_hash_key",
+    "browser_sessions_session_hash_key",
     "credentials_key_id_key",
+    "grants_uid_key",
+    "sign_in_codes_code_hash_key",
     "tenants_name_key",
     "tenants_uid_key",
 ];
@@ -18,22 +27,36 @@ const RAISED: &[&str] = &[
     "search_matches cairn_search",
     "search_pool cairn_search",
     "search_record_ids cairn_search",
+    "system_add_device_request cairn_system",
     "system_claim_expiry cairn_system",
     "system_clean_search_index cairn_owner",
+    "system_clean_sign_in cairn_system",
     "system_context_revisions cairn_system",
+    "system_count_attempt cairn_system",
     "system_create_tenant cairn_system",
+    "system_decide_device_request cairn_system",
     "system_delete_tenant cairn_system",
     "system_drop_work_entries cairn_system",
     "system_expire_audit cairn_system",
+    "system_find_client cairn_system",
+    "system_find_code cairn_system",
     "system_find_credential cairn_system",
+    "system_find_device_request cairn_system",
+    "system_find_grant cairn_system",
+    "system_find_members_by_email cairn_system",
+    "system_find_only_tenant cairn_system",
     "system_find_outdated cairn_system",
     "system_find_stale cairn_system",
     "system_find_tenant cairn_system",
     "system_find_uncounted cairn_system",
+    "system_forgive_attempt cairn_system",
     "system_has_credential cairn_system",
+    "system_poll_device_request cairn_system",
     "system_positions cairn_system",
+    "system_put_client cairn_system",
     "system_renew_epochs cairn_system",
     "system_sweep_deleted cairn_system",
+    "system_use_client cairn_system",
 ];
 
 #[tokio::test]
@@ -184,6 +207,10 @@ async fn the_server_can_neither_make_tables_nor_rewrite_history() {
         "has_table_privilege('cairn_app', 'tenants', 'insert, delete, truncate')",
         "has_column_privilege('cairn_app', 'tenants', 'tenant_id', 'update')",
         "has_table_privilege('cairn_app', '_sqlx_migrations', 'insert, update, delete')",
+        "has_table_privilege('cairn_app', 'oauth_clients', 'select, insert, update, delete')",
+        "has_table_privilege('cairn_app', 'device_requests', 'select, insert, update, delete')",
+        "has_table_privilege('cairn_app', 'code_attempts', 'select, insert, update, delete')",
+        "has_table_privilege('cairn_app', 'grants', 'delete, truncate')",
     ] {
         let answer = texts(&mut admin, &can(forbidden)).await;
         assert_eq!(answer, ["false"], "{forbidden}");

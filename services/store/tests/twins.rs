@@ -19,6 +19,7 @@ use cairn_store::changes::{Room, Whose};
 use cairn_store::credentials::{KeyOwner, Noted};
 use cairn_store::events::{EventOutcome, EventStatus};
 use cairn_store::export::{ExportFilter, ExportSpan};
+use cairn_store::grants::{Pick, Presented, Rotation};
 use cairn_store::import::ImportedSession;
 use cairn_store::jobs::{JobKind, NewJob};
 use cairn_store::purge::{PurgeFilter, Purger, Span};
@@ -34,6 +35,8 @@ use uuid::Uuid;
 
 /// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
 const COVERED: &[&str] = &[
+    "approve_device",
+    "begin_grant",
     "changes",
     "check_events",
     "clear_contexts",
@@ -42,10 +45,11 @@ const COVERED: &[&str] = &[
     "context_by_file",
     "context_revision",
     "context_totals",
+    "count_purge",
     "count_requests",
     "count_tokens",
-    "count_purge",
     "count_words",
+    "delete_browser_session",
     "delete_record",
     "delete_tool_use",
     "enqueue",
@@ -57,6 +61,7 @@ const COVERED: &[&str] = &[
     "export_tool_uses",
     "find_author",
     "find_authors",
+    "find_browser_session",
     "find_member",
     "find_projects",
     "find_tool_uses",
@@ -67,15 +72,22 @@ const COVERED: &[&str] = &[
     "get_rows",
     "get_setting",
     "get_tenant_name",
+    "has_refresh",
     "horizon",
     "horizon_of_changes",
     "import_sessions",
     "imported_tool_uses",
     "importer",
+    "insert_authorization",
+    "insert_browser_session",
     "insert_credential",
     "insert_member",
+    "insert_sign_in_code",
     "last_reply",
+    "list_grants",
     "list_projects",
+    "lock_authorization",
+    "member_to_sign_in",
     "newest_tool_uses",
     "newest_work_entry",
     "note",
@@ -84,20 +96,23 @@ const COVERED: &[&str] = &[
     "purge_some",
     "read_tool_uses",
     "record_events",
+    "redeem_sign_in_code",
     "reindex",
     "repeated_events",
     "require_quota",
     "require_tokens",
     "revoke_credential",
+    "revoke_grant",
+    "rotate_refresh",
     "scrub_sessions",
     "search",
     "search_in_time",
     "searched_tool_uses",
     "set_quota",
     "surroundings",
+    "tenant",
     "timeline",
     "touch_credential",
-    "tenant",
     "usage",
     "whole_span",
     "work_history",
@@ -600,6 +615,79 @@ async fn writes_change_nothing_of_the_other_tenant() {
 }
 
 #[tokio::test]
+async fn sign_in_shows_and_changes_nothing_of_the_other_tenant() {
+    let db = TestDb::new().await;
+    let (me, other) = db.twins;
+    let mut tx = db.store.tenant(other.tenant, "test").await.expect("begin");
+    let theirs = sign_in_of_all_kinds(&mut tx, other.owner, 7).await;
+    tx.commit().await.expect("commit");
+    let mut admin = db.admin().await;
+    let before = contents(&mut admin, &other).await;
+    let hash = |kind: u8| {
+        let mut hash = [kind; 32];
+        hash[..4].copy_from_slice(&7_i32.to_be_bytes());
+        hash
+    };
+
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    let nobody = tx.member_to_sign_in("zoe").await;
+    assert_eq!(nobody.expect("answered"), None);
+    let mine = tx.member_to_sign_in("ada").await.expect("answered");
+    assert_eq!(mine.expect("there").member, me.owner);
+    let found = tx.lock_authorization(hash(1)).await;
+    assert_eq!(found.expect("answered"), None);
+    for member in [None, Some(me.owner), Some(other.owner)] {
+        let pick = Pick {
+            member,
+            before: None,
+            limit: 10,
+            now: minute(0),
+        };
+        assert_eq!(tx.list_grants(&pick).await.expect("listed"), []);
+        let ended = tx.revoke_grant(theirs, member, Some(me.owner), minute(0));
+        assert!(!ended.await.expect("answered"));
+    }
+    let shown = Presented {
+        grant: theirs,
+        client_id: "probe",
+        hash: hash(2),
+        salt: [0; 32],
+        successor: [9; 32],
+        now: minute(0),
+    };
+    let turned = tx.rotate_refresh(&shown).await;
+    assert_eq!(turned.expect("answered"), Rotation::Refused);
+    assert!(!tx.has_refresh(theirs, hash(2)).await.expect("answered"));
+    let code = tx.redeem_sign_in_code(hash(3), minute(0)).await;
+    assert_eq!(code.expect("answered"), None);
+    let session = tx.find_browser_session(hash(4), minute(0)).await;
+    assert_eq!(session.expect("answered"), None);
+    tx.delete_browser_session(hash(4)).await.expect("nothing");
+    let scopes = Role::Owner.scopes();
+    let device = tx.approve_device([8; 32], me.owner, scopes, minute(0));
+    assert!(!device.await.expect("nobody waits"));
+    // What is its own stands beside theirs.
+    sign_in_of_all_kinds(&mut tx, me.owner, 8).await;
+    tx.commit().await.expect("commit");
+    assert_eq!(contents(&mut admin, &other).await, before);
+
+    // Nobody of theirs can be signed in here, and none of their codes taken.
+    for (member, number) in [(other.owner, 9), (me.owner, 7)] {
+        let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+        let mut code = [1; 32];
+        code[..4].copy_from_slice(&i32::to_be_bytes(number));
+        let yes = approval(member, code);
+        tx.insert_authorization(&yes).await.expect_err("refused");
+    }
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    let session = tx.insert_browser_session(other.owner, [6; 32], (minute(0), minute(1)));
+    session.await.expect_err("another tenant's member");
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    let code = tx.insert_sign_in_code((other.owner, "ada"), None, [6; 32], (minute(0), minute(1)));
+    code.await.expect_err("another tenant's member");
+}
+
+#[tokio::test]
 async fn a_key_can_name_nothing_of_the_other_tenant() {
     let db = TestDb::new().await;
     let (me, other) = fill(&db).await;
@@ -708,7 +796,9 @@ async fn contents(admin: &mut PgConnection, twin: &Twin) -> Vec<String> {
     let tables: Vec<String> = sqlx::query_scalar(
         "select relname::text from pg_class
          where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
-           and not relispartition and relname <> '_sqlx_migrations' order by 1",
+           and not relispartition and exists (select from pg_attribute a
+             where a.attrelid = pg_class.oid and a.attname = 'tenant_id')
+         order by 1",
     )
     .fetch_all(&mut *admin)
     .await

@@ -30,6 +30,8 @@ const POOL: &str = "10";
 const RATE: &str = "1000000000";
 /// A ring of one key; nothing outlives the rig.
 const CURSOR_KEYS: &str = "bench:Y2Fpcm4tYmVuY2gtY3Vyc29yLWtleS0zMi1ieXRlcyE=";
+/// Likewise for tokens, with which nobody calls here.
+const TOKEN_KEYS: &str = "bench:Y2Fpcm4tYmVuY2gtdG9rZW4ta2V5LW9mLTMyLWJ5dGU=";
 
 /// The running rig. Its parts stop in the order in which they stand here.
 pub struct Rig {
@@ -77,6 +79,7 @@ impl Rig {
             ("CAIRN_DATABASE_URL", database.url("cairn_app")),
             ("CAIRN_REDIS_URL", redis_url),
             ("CAIRN_CURSOR_KEYS", CURSOR_KEYS.to_owned()),
+            ("CAIRN_TOKEN_KEYS", TOKEN_KEYS.to_owned()),
             ("CAIRN_PUBLIC_URL", url.clone()),
             ("CAIRN_LISTEN", listen),
             ("CAIRN_METRICS_LISTEN", free_address()?),

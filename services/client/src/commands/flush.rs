@@ -17,7 +17,7 @@ use crate::exit::{Failure, UNREACHABLE};
 use crate::files::Lock;
 use crate::hooks;
 use crate::spool::{Addressee, Flush, Naming, Outcome, Pace, Spool, Stop, Trouble};
-use crate::{log, project, state, work_state};
+use crate::{log, project, state, tokens, work_state};
 
 /// The longest wait that a flush sits out itself; a longer one is left to a later run.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -125,7 +125,7 @@ async fn flush_all(
 ) -> Result<Outcome, Failure> {
     let mut total = Outcome::default();
     loop {
-        let Some(mut flusher) = Flusher::new(dirs, settings, spool.clone())? else {
+        let Some(mut flusher) = Flusher::new(dirs, settings, spool.clone()).await? else {
             total.stop = (!spool.is_empty()).then(signed_out);
             return Ok(total);
         };
@@ -179,7 +179,11 @@ struct Flusher<'a> {
 
 impl<'a> Flusher<'a> {
     /// `None` if nobody is signed in.
-    fn new(dirs: &'a Dirs, settings: &Settings, spool: Spool) -> Result<Option<Self>, Failure> {
+    async fn new(
+        dirs: &'a Dirs,
+        settings: &Settings,
+        spool: Spool,
+    ) -> Result<Option<Self>, Failure> {
         let service = settings.service()?.to_owned();
         let Some(account) = account::find(dirs, settings, &service) else {
             return Ok(None);
@@ -211,6 +215,26 @@ impl<'a> Flusher<'a> {
         }
     }
 
+    /// Sees to it that there is a token to show; why there is none.
+    async fn renew(&mut self) -> Option<Stop> {
+        let account = self.to.account.clone();
+        let (trouble, why) = match tokens::renewed(self.dirs, &self.to.service, account).await {
+            Ok(account) => {
+                self.api = self.api.signed(&account);
+                self.to.account = account;
+                return None;
+            }
+            Err(Failure::NotSignedIn(why)) => (Trouble::SignIn, why),
+            Err(failure @ Failure::Fault(_)) => (Trouble::Fault, failure.to_string()),
+            Err(failure) => (Trouble::Away, failure.to_string()),
+        };
+        Some(Stop {
+            trouble,
+            why,
+            retry_after: None,
+        })
+    }
+
     /// Asks git at most once about a checkout, however slow it is.
     fn name(&self, root: &str) -> Naming {
         let mut named = self.named.borrow_mut();
@@ -220,7 +244,8 @@ impl<'a> Flusher<'a> {
 
     async fn run(&mut self, total: &mut Outcome, by_hand: bool) -> io::Result<()> {
         loop {
-            let mut pace = Pace::load(self.dirs, &self.to.service, Some(&self.to.account.key));
+            let identity = self.to.account.identity();
+            let mut pace = Pace::load(self.dirs, &self.to.service, Some(identity));
             let wait = pace.wait(Utc::now());
             // A person may ask at any time whether an outage is over; a refused key and a
             // service that asked for rest are left alone.
@@ -233,6 +258,16 @@ impl<'a> Flusher<'a> {
                 tokio::time::sleep(wait).await;
             }
             if !self.spool.is_empty() {
+                if let Some(stop) = self.renew().await {
+                    let outcome = Outcome {
+                        stop: Some(stop),
+                        ..Outcome::default()
+                    };
+                    pace.note(&outcome, Utc::now());
+                    pace.save(self.dirs);
+                    total.stop = outcome.stop;
+                    return Ok(());
+                }
                 self.learn_tenant().await;
             }
             let flush = Flush {

@@ -1,5 +1,6 @@
 //! Commands for people. Each prints plain text and ends with a [`Failure`] or none.
 
+mod device;
 pub mod export;
 pub mod flush;
 pub mod import;
@@ -15,10 +16,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::account::{self, Account};
-use crate::api::Api;
+use crate::api::{self, Api};
 use crate::config::{Dirs, Settings};
 use crate::exit::Failure;
 use crate::project::Project;
+use crate::tokens;
 
 /// How long a person waits for the service.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -65,9 +67,12 @@ impl Client {
     /// Calls for a person who is signed in, with this folder's project as the current one.
     fn api(&self) -> Result<Api, Failure> {
         let service = self.settings.service()?;
-        let account = self.account(service);
+        let ready = tokens::ready(&self.dirs, &self.settings, service);
+        let account = api::block_on(ready)?;
         if account.is_none() {
-            return Err(Failure::NotSignedIn(format!("no key for {service}")));
+            return Err(Failure::NotSignedIn(format!(
+                "nobody is signed in at {service}"
+            )));
         }
         let api = Api::new(service, account.as_ref(), DEADLINE)?;
         Ok(api.within(&self.named_project()?.name.key))

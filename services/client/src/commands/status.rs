@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Client, say};
-use crate::account::Tenants;
+use crate::account::{self, Account, Tenants};
 use crate::api;
 use crate::cli;
 use crate::exit::Failure;
@@ -20,7 +20,7 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
     let spool = Spool::of(&client.dirs, &client.settings);
     let service = client.settings.url.as_deref();
     let account = service.and_then(|service| client.account(service));
-    let key = account.as_ref().map(|account| account.key.as_str());
+    let key = account.as_ref().map(Account::identity);
     let pace = service
         .map(|service| Pace::load(&client.dirs, service, key))
         .unwrap_or_default();
@@ -56,11 +56,16 @@ pub fn status(client: &Client, short: bool) -> Result<(), Failure> {
     }
     let project = client.named_project()?;
     let signed_in = match &account {
-        Some(account) => account
-            .tenant
-            .as_deref()
-            .unwrap_or("key from CAIRN_API_KEY"),
-        None => "not signed in; run: cairn login --key",
+        Some(account) => match (&account.tenant, account.tokens()) {
+            (None, _) => "key from CAIRN_API_KEY".to_owned(),
+            (Some(tenant), None) => format!("{tenant}, by key"),
+            (Some(tenant), Some(_)) => {
+                let handle =
+                    service.and_then(|service| account::kept_handle(&client.dirs, service));
+                format!("{tenant}, signed in as {}", handle.unwrap_or_default())
+            }
+        },
+        None => "not signed in; run: cairn login".to_owned(),
     };
     let mut lines = vec![
         format!("State:     {state}"),

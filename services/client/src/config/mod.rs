@@ -91,6 +91,19 @@ pub fn time_zone() -> Option<String> {
     Some(zone.to_owned())
 }
 
+/// Whether this process can show its person a page: not over a network, where the browser would
+/// open on the wrong machine, and not without a screen.
+#[must_use]
+pub fn has_display() -> bool {
+    let is_remote = ["SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"]
+        .iter()
+        .any(|name| variable(name).is_some());
+    let screens = ["DISPLAY", "WAYLAND_DISPLAY"];
+    let has_screen =
+        cfg!(target_os = "macos") || screens.iter().any(|name| variable(name).is_some());
+    has_screen && !is_remote
+}
+
 /// The settings in force.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -182,7 +195,7 @@ impl Settings {
     /// A usage failure if nobody named one.
     pub fn service(&self) -> Result<&str, crate::exit::Failure> {
         self.url.as_deref().ok_or_else(|| {
-            let hint = "no service is set: set CAIRN_URL, or sign in with: cairn login --key --url";
+            let hint = "no service is set: set CAIRN_URL, or sign in with: cairn login --url";
             crate::exit::Failure::Usage(hint.to_owned())
         })
     }

@@ -98,7 +98,7 @@ impl Hook {
         let Some(service) = self.settings.url.as_deref() else {
             self.tell_once(
                 "service",
-                "cairn: no service is set; run: cairn login --key --url",
+                "cairn: no service is set; run: cairn login --url",
             );
             return;
         };
@@ -106,7 +106,7 @@ impl Hook {
         let pace = Pace::load(
             &self.dirs,
             service,
-            account.as_ref().map(|a| a.key.as_str()),
+            account.as_ref().map(account::Account::identity),
         );
         if self.settings.capture {
             self.record(service, account.as_ref(), &pace);
@@ -114,7 +114,7 @@ impl Hook {
         if let Event::SessionStart { source, .. } = &self.report.event {
             session_start::answer(self, service, account.as_ref(), source.as_deref(), &pace);
         } else if pace.trouble == Some(Trouble::SignIn) || account.is_none() {
-            self.tell_once("sign-in", "cairn: not signed in; run: cairn login --key");
+            self.tell_once("sign-in", "cairn: not signed in; run: cairn login");
         }
     }
 

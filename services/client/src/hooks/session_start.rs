@@ -18,6 +18,7 @@ use crate::api::{self, Api};
 use crate::copies::{Copies, IndexCopy};
 use crate::exit::Failure;
 use crate::spool::{Pace, Trouble};
+use crate::tokens;
 use crate::work_state::Offline;
 
 /// When the last word of the service must be there, from the moment the host called: what is left
@@ -31,7 +32,7 @@ const OFFLINE_DEADLINE: Duration = Duration::from_millis(2_850);
 const GIT_PATIENCE: Duration = Duration::from_millis(800);
 
 /// What a person who must sign in is told.
-const SIGN_IN: &str = "Notice: not signed in to the memory service; run: cairn login --key";
+const SIGN_IN: &str = "Notice: not signed in to the memory service; run: cairn login";
 
 /// Prints the context, or a notice where there is none; without the service the last copy.
 pub fn answer(
@@ -157,17 +158,21 @@ fn fetch(
     let project = hook.project.clone().named(&hook.dirs, patience);
     let project = project.ok_or(Failure::Slow(GIT_PATIENCE))?.name.key;
     let left = end.saturating_duration_since(Instant::now());
-    let api = Api::new(service, Some(account), left)?.within(&project);
-    let api = api.in_session(&hook.report.session_name());
     let query = ContextQuery {
         budget: Some(limit.units),
         tokens: (limit.tokens < usize::MAX).then_some(limit.tokens),
         reserve: Some(reserve),
         ..hook.settings.context.clone()
     };
+    let ask = async {
+        let account = tokens::renewed(&hook.dirs, service, account.clone()).await?;
+        let api = Api::new(service, Some(&account), left)?.within(&project);
+        let api = api.in_session(&hook.report.session_name());
+        api.context(&query).await
+    };
     let answer = api::block_on(async {
         // Of any kind: the time to read the answer counts as well.
-        let context = tokio::time::timeout(left, api.context(&query)).await;
+        let context = tokio::time::timeout(left, ask).await;
         context.map_err(|_| Failure::Unreachable("no answer in time".to_owned()))?
     })?;
     let index = answer.parts.into_iter().find(|part| part.name == "index");

@@ -23,6 +23,7 @@ use crate::exit::Failure;
 use crate::problem::Problem;
 use crate::project::Project;
 use crate::reply::Reply;
+use crate::tokens;
 
 /// How long the service may take: a little less than the host waits, for what is done without it.
 const DEADLINE: Duration = Duration::from_millis(9_500);
@@ -170,8 +171,39 @@ impl Bridge {
         let away = |why: String| Unanswered::Away(why);
         let (service, api) = service.ok_or_else(|| away("no service is set".to_owned()))?;
         // A shim lives for days: a key that was renewed meanwhile counts from the next call.
-        let account = account::find(&self.dirs, &self.settings, service).ok_or_else(sign_in)?;
-        let mut api = api.signed(&account);
+        let ready = tokens::ready(&self.dirs, &self.settings, service).await;
+        let account = ready.map_err(unanswered)?.ok_or_else(sign_in)?;
+        let mut reply = self.ask(api, &account, message, event_id).await?;
+        if reply.status == StatusCode::UNAUTHORIZED {
+            // The clock of this machine may have been set back.
+            let other = tokens::replaced(&self.dirs, service, &account).await;
+            if let Some(other) = other.map_err(unanswered)? {
+                reply = self.ask(api, &other, message, event_id).await?;
+            }
+        }
+        if reply.version.is_none() {
+            return Err(away(reply.stranger().to_string()));
+        }
+        if message.id.is_none() {
+            return Ok(None);
+        }
+        // Refusals of the protocol come with a status of their own and a message inside.
+        match answer::one_line(&reply.content_type, &reply.text) {
+            Some(line) => Ok(Some(line)),
+            None if reply.status == StatusCode::UNAUTHORIZED => Err(sign_in()),
+            None => Err(explain(reply.status, &reply.text)),
+        }
+    }
+
+    /// The service's answer to one account, whatever it is.
+    async fn ask(
+        &self,
+        api: &Api,
+        account: &Account,
+        message: &Message,
+        event_id: Uuid,
+    ) -> Result<Reply, Unanswered> {
+        let mut api = api.signed(account);
         if let Some(project) = self.project_for(message).await? {
             api = api.within(&project.name.key);
         }
@@ -188,22 +220,7 @@ impl Bridge {
             request = request.header("Cairn-Tools", tools);
         }
         let reply = Reply::of(self.with_headers(request, message), api::ANSWER_BYTES).await;
-        let reply = reply.map_err(|failure| match failure {
-            Failure::Unreachable(why) => away(why),
-            other => away(other.to_string()),
-        })?;
-        if reply.version.is_none() {
-            return Err(away(reply.stranger().to_string()));
-        }
-        if message.id.is_none() {
-            return Ok(None);
-        }
-        // Refusals of the protocol come with a status of their own and a message inside.
-        match answer::one_line(&reply.content_type, &reply.text) {
-            Some(line) => Ok(Some(line)),
-            None if reply.status == StatusCode::UNAUTHORIZED => Err(sign_in()),
-            None => Err(explain(reply.status, &reply.text)),
-        }
+        reply.map_err(unanswered)
     }
 
     /// The project. Only a message that names something waits for git.
@@ -242,6 +259,15 @@ impl Bridge {
             Some(version) => request.header("MCP-Protocol-Version", header_text(&version)),
             None => request,
         }
+    }
+}
+
+/// What a call reads that cannot be sent.
+fn unanswered(failure: Failure) -> Unanswered {
+    match failure {
+        Failure::NotSignedIn(_) => sign_in(),
+        Failure::Unreachable(why) => Unanswered::Away(why),
+        other => Unanswered::Away(other.to_string()),
     }
 }
 

@@ -331,6 +331,22 @@ pub struct Inner {
     pub failing: Vec<String>,
     /// Requests that are being answered now, and the most there ever were at once.
     pub under_way: (usize, usize),
+    /// How often a device is told to wait before it is let in.
+    pub pending: usize,
+    /// The one refresh token that is good, by its number; none before a sign-in.
+    pub refresh: Option<usize>,
+    /// How often a refresh token came that was used before.
+    pub reused: usize,
+    /// How often a device was let in.
+    pub sign_ins: usize,
+}
+
+/// What refresh tokens of the double's first sign-in begin with.
+pub const GRANT: &str = "cairn_r_0198f3a01c0070008000000000000001_";
+
+/// What those of its `nth` begin with.
+fn grant(nth: usize) -> String {
+    GRANT.replace("01_", &format!("{nth:02}_"))
 }
 
 /// A service on loopback that behaves as told.
@@ -540,6 +556,13 @@ fn content(inner: &mut Inner, path: &str, body: &[u8], tenant: &str) -> Response
                 .into_response(),
             }
         }
+        "/oauth/device_authorization" => axum::Json(json!({"device_code": "dc",
+            "user_code": "BCDF-GHJK", "verification_uri": "https://memory.example.com/device",
+            "verification_uri_complete": "https://memory.example.com/device?user_code=BCDF-GHJK",
+            "expires_in": 600, "interval": 1}))
+        .into_response(),
+        "/oauth/token" => tokens(inner, &String::from_utf8_lossy(body)),
+        "/oauth/revoke" => StatusCode::OK.into_response(),
         "/v1/observations/batch" | "/v1/tool-uses/batch" => records(path, body),
         "/mcp" => rpc(body),
         _ => (
@@ -549,6 +572,37 @@ fn content(inner: &mut Inner, path: &str, body: &[u8], tenant: &str) -> Response
         )
             .into_response(),
     }
+}
+
+/// Gives tokens as the service does: a refresh token is good once.
+fn tokens(inner: &mut Inner, form: &str) -> Response {
+    let refuse = |error: &str| {
+        let text = json!({"error": error, "error_description": error});
+        (StatusCode::BAD_REQUEST, axum::Json(text)).into_response()
+    };
+    if form.contains("device_code") {
+        if inner.pending > 0 {
+            inner.pending -= 1;
+            return refuse("authorization_pending");
+        }
+        inner.sign_ins += 1;
+    } else {
+        let grant = grant(inner.sign_ins);
+        let good = inner.refresh.map(|number| format!("{grant}{number}"));
+        if !good.is_some_and(|good| form.ends_with(&format!("refresh_token={good}"))) {
+            inner.reused += 1;
+            inner.refresh = None;
+            return refuse("invalid_grant");
+        }
+    }
+    let number = inner.refresh.map_or(1, |number| number + 1);
+    inner.refresh = Some(number);
+    let refresh = format!("{}{number}", grant(inner.sign_ins));
+    axum::Json(
+        json!({"access_token": format!("access.{number}.x"), "token_type": "Bearer",
+        "expires_in": 600, "refresh_token": refresh, "scope": "memory:read"}),
+    )
+    .into_response()
 }
 
 /// Records of the ids that are asked for, but for those that end in 9.

@@ -7,6 +7,7 @@ mod positions;
 mod purge;
 mod quotas;
 mod tenants;
+mod token_key;
 
 use anyhow::{Context, bail};
 use cairn_domain::ids::{TenantId, is_handle};
@@ -14,11 +15,12 @@ use cairn_store::Store;
 use clap::Subcommand;
 
 pub use keys::{KeyCommand, KeyTerms, create_key, revoke_key};
-pub use members::{MemberCommand, add_member};
+pub use members::{MemberCommand, add_member, make_code};
 pub use positions::PositionCommand;
 pub use purge::PurgeCommand;
 pub use quotas::{QuotaCommand, set_quota};
 pub use tenants::{TenantCommand, create_tenant, insert_tenant};
+pub use token_key::TokenKeyCommand;
 
 use crate::app::Clock;
 use crate::auth::key::ApiKey;
@@ -43,6 +45,8 @@ pub enum Command {
     Quota(QuotaCommand),
     /// Remove for good.
     Purge(PurgeCommand),
+    /// Print a fresh key for CAIRN_TOKEN_KEYS.
+    TokenKey(TokenKeyCommand),
 }
 
 /// Who acts, and on what.
@@ -67,6 +71,7 @@ impl Command {
             Self::Position(command) => command.run(operator).await,
             Self::Quota(command) => command.run(operator).await,
             Self::Purge(command) => command.run(operator).await,
+            Self::TokenKey(command) => Ok(command.run()),
         }
     }
 }

@@ -23,14 +23,9 @@ impl ApiKey {
     /// A fresh key.
     #[must_use]
     pub fn generate(rng: &mut impl Rng) -> Self {
-        let mut draw = |chars: &[u8], length| -> String {
-            (0..length)
-                .map(|_| char::from(chars[draw_below(rng, chars.len())]))
-                .collect()
-        };
         Self {
-            id: draw(ID_CHARS, ID_LENGTH),
-            secret: draw(SECRET_CHARS, SECRET_LENGTH),
+            id: draw(rng, ID_CHARS, ID_LENGTH),
+            secret: draw(rng, SECRET_CHARS, SECRET_LENGTH),
         }
     }
 
@@ -80,6 +75,13 @@ impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ApiKey({}, …)", self.id)
     }
+}
+
+/// A text of this length out of these characters, each as likely as any other.
+pub(super) fn draw(rng: &mut impl Rng, chars: &[u8], length: usize) -> String {
+    (0..length)
+        .map(|_| char::from(chars[draw_below(rng, chars.len())]))
+        .collect()
 }
 
 /// An unbiased number below `bound` (at most 256): bytes that would favour low numbers are drawn

@@ -13,11 +13,12 @@ use cairn_wire::session::SessionName;
 use cairn_wire::{Code, Problem};
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::Caller;
-use super::attempts::{Attempt, Peer};
+use super::attempts::Attempt;
 use super::key::ApiKey;
+use super::{Caller, grant};
 use crate::actions::Failure;
 use crate::app::App;
+use crate::http::peer::Peer;
 
 /// Verifies the request's credential and hands its [`Caller`] on with it.
 ///
@@ -25,9 +26,9 @@ use crate::app::App;
 /// 401 without a valid credential, 429 after too many from one address; 503 if the store cannot
 /// tell: never an unverified request.
 pub async fn authenticate(app: &Arc<App>, request: &mut Request) -> Result<Caller, Failure> {
-    let peer = request.extensions().get::<Peer>().copied();
+    let peer = Peer::of_request(app, request);
     let attempt = Attempt::begin(app, request.headers(), peer).await?;
-    let verified = verify(app, request.headers()).await;
+    let verified = verify(app, request.headers(), request.uri().path()).await;
     if let Some(attempt) = attempt {
         attempt.end(app, &verified).await;
     }
@@ -36,22 +37,44 @@ pub async fn authenticate(app: &Arc<App>, request: &mut Request) -> Result<Calle
     Ok(caller)
 }
 
-/// The caller whose credential stands in the headers, as it is good for something at this moment.
+/// The caller whose credential stands in the headers, as it is good for something at this moment
+/// at an address.
 /// What goes on for longer than a request asks again with the headers that it came with.
 ///
 /// # Errors
 /// As [`authenticate`].
-pub async fn verify(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
-    let verified = tokio::time::timeout(limits::ANSWER_TIME, verify_at_leisure(app, headers));
+pub async fn verify(app: &App, headers: &HeaderMap, path: &str) -> Result<Caller, Failure> {
+    let verified = verify_at_leisure(app, headers, path);
+    let verified = tokio::time::timeout(limits::ANSWER_TIME, verified);
     verified.await.unwrap_or(Err(StoreError::Timeout.into()))
 }
 
-async fn verify_at_leisure(app: &App, headers: &HeaderMap) -> Result<Caller, Failure> {
-    let key = bearer(headers)
-        .and_then(ApiKey::parse)
-        .ok_or_else(unauthenticated)?;
-    let hash = key.hash();
+async fn verify_at_leisure(app: &App, headers: &HeaderMap, path: &str) -> Result<Caller, Failure> {
     let now = app.clock.now();
+    let shown = bearer(headers).ok_or_else(unauthenticated)?;
+    let credential = match ApiKey::parse(shown) {
+        Some(key) => {
+            let credential = of_key(app, key, now).await?;
+            check(&credential, "key", now)?;
+            credential
+        }
+        None if shown.contains('.') => {
+            let credential = grant::find(app, shown, path, now).await?;
+            check(&credential, "grant", now)?;
+            credential
+        }
+        None => return Err(unauthenticated().into()),
+    };
+    let session = decoded(headers, "cairn-session").map(|text| session(&text));
+    let visibility = decoded(headers, "cairn-visibility").map(|text| visibility(&text));
+    Ok(Caller {
+        session: session.transpose()?,
+        visibility: visibility.transpose()?.unwrap_or_default(),
+        ..caller(&credential, headers)
+    })
+}
+
+async fn of_key(app: &App, key: ApiKey, now: DateTime<Utc>) -> Result<Arc<Credential>, Failure> {
     let find = || async {
         let found = find(app, &key, now).await;
         found.map(Arc::new).map_err(|failure| {
@@ -61,15 +84,7 @@ async fn verify_at_leisure(app: &App, headers: &HeaderMap) -> Result<Caller, Fai
             failure.into_problem()
         })
     };
-    let credential = app.credentials.get_or_find(hash, find).await?;
-    check(&credential, now)?;
-    let session = decoded(headers, "cairn-session").map(|text| session(&text));
-    let visibility = decoded(headers, "cairn-visibility").map(|text| visibility(&text));
-    Ok(Caller {
-        session: session.transpose()?,
-        visibility: visibility.transpose()?.unwrap_or_default(),
-        ..caller(&credential, headers)
-    })
+    Ok(app.credentials.get_or_find(key.hash(), find).await?)
 }
 
 /// The credential of a key, whatever its state; its use is noted if it is good for anything.
@@ -84,7 +99,7 @@ async fn find(app: &App, key: &ApiKey, now: DateTime<Utc>) -> Result<Credential,
     let is_stale = credential
         .last_used_at
         .is_none_or(|last| now >= last + TimeDelta::hours(1));
-    if is_stale && check(&credential, now).is_ok() {
+    if is_stale && check(&credential, "key", now).is_ok() {
         tokio::spawn(touch(app.store.clone(), credential.clone(), now));
     }
     Ok(credential)
@@ -114,20 +129,26 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn unauthenticated() -> Problem {
     Problem::new(
         Code::Unauthenticated,
-        "send a valid key as Authorization: Bearer",
+        "send a valid key or token as Authorization: Bearer",
     )
 }
 
-/// Whether the credential is good for anything now.
-fn check(credential: &Credential, now: DateTime<Utc>) -> Result<(), Problem> {
+/// Whether the credential, a key or a grant, is good for anything now.
+fn check(credential: &Credential, what: &str, now: DateTime<Utc>) -> Result<(), Problem> {
     if credential.revoked {
-        return Err(Problem::new(Code::CredentialRevoked, "key revoked"));
+        return Err(Problem::new(
+            Code::CredentialRevoked,
+            format!("{what} revoked"),
+        ));
     }
     if credential.member_removed {
         return Err(Problem::new(Code::CredentialRevoked, "member removed"));
     }
     if credential.expires_at <= now {
-        return Err(Problem::new(Code::CredentialExpired, "key expired"));
+        return Err(Problem::new(
+            Code::CredentialExpired,
+            format!("{what} expired"),
+        ));
     }
     Ok(())
 }

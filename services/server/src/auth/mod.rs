@@ -2,8 +2,11 @@
 
 pub mod attempts;
 mod cache;
+mod grant;
 pub mod key;
 pub mod layer;
+pub mod secret;
+pub mod token;
 
 use cairn_domain::Rejection;
 use cairn_domain::event::{SessionKey, Visibility};
@@ -11,6 +14,7 @@ use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::project::Project;
 use cairn_domain::scope::{Role, Scope, Scopes};
 use cairn_domain::search::View;
+use cairn_wire::Problem;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -64,6 +68,20 @@ impl Caller {
         } else {
             Err(Rejection::InsufficientScope(scope))
         }
+    }
+
+    /// Demands several scopes at once: a caller that lacks one is told all of them.
+    ///
+    /// # Errors
+    /// `insufficient_scope` naming all of them if the caller lacks any.
+    pub fn require_all(&self, scopes: &[Scope]) -> Result<(), Problem> {
+        let lacking = scopes.iter().find(|scope| !self.scopes.contains(**scope));
+        lacking.map_or(Ok(()), |lacking| {
+            Err(Problem {
+                scopes: scopes.iter().map(|scope| scope.name().to_owned()).collect(),
+                ..Rejection::InsufficientScope(*lacking).into()
+            })
+        })
     }
 
     /// Whether the caller may act on what others wrote.

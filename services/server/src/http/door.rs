@@ -17,9 +17,24 @@ const NO_VALUE: &str = "\u{fffd}";
 /// # Errors
 /// 403 naming the setting.
 pub fn check(door: &Door, request: &Request) -> Result<(), Problem> {
+    admit(
+        door,
+        host(request).as_deref(),
+        only(request.headers(), &ORIGIN),
+    )
+}
+
+/// Refuses names that are not configured, whatever the origin: for pages that look at it themselves.
+///
+/// # Errors
+/// 403 naming the setting.
+pub fn check_host(door: &Door, request: &Request) -> Result<(), Problem> {
+    admit(door, host(request).as_deref(), None)
+}
+
+fn host(request: &Request) -> Option<String> {
     let host = request.uri().authority().map(ToString::to_string);
-    let host = host.or_else(|| only(request.headers(), &HOST).map(str::to_owned));
-    admit(door, host.as_deref(), only(request.headers(), &ORIGIN))
+    host.or_else(|| only(request.headers(), &HOST).map(str::to_owned))
 }
 
 /// The value of a header. One that is no text, or that is sent twice, reads as one that no

@@ -1,10 +1,12 @@
 //! The HTTP door: every route on one page. Layers stand in [`stack`].
 
+pub mod door;
 pub mod extract;
+pub mod peer;
 pub mod problem;
+pub mod stack;
 
-mod door;
-mod stack;
+mod base;
 
 mod auth;
 mod changes;
@@ -12,11 +14,13 @@ pub mod compat;
 mod context;
 mod events;
 mod export;
+mod grants;
 mod health;
 mod import;
 mod observations;
 mod purge;
 mod search;
+mod sign_in;
 mod tenant_deletion;
 mod timeline;
 mod tool_uses;
@@ -34,7 +38,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::mcp;
+use crate::{mcp, oauth};
 
 /// The document's head; paths and schemas come from the routes.
 #[derive(OpenApi)]
@@ -100,6 +104,9 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(auth::me))
         .routes(routes!(export::show))
         .routes(routes!(tenant_deletion::delete))
+        .routes(routes!(grants::list))
+        .routes(routes!(grants::revoke))
+        .routes(routes!(sign_in::make_code))
 }
 
 /// Routes for verified callers that take as long as there is something to do.
@@ -129,13 +136,15 @@ pub fn router(app: Arc<App>) -> Router {
     let routes = guarded
         .merge(long)
         .merge(open)
+        .merge(oauth::routes(&app))
         .route("/openapi/v1.json", document)
         .fallback(|| async { problem::respond(Problem::new(Code::NotFound, "not found")) })
         .method_not_allowed_fallback(|| async {
             let detail = "see the Allow header for what this address accepts";
             problem::respond(Problem::new(Code::MethodNotAllowed, detail))
         });
-    stack::outer(routes).with_state(app)
+    let routes = stack::outer(routes, &app).with_state(Arc::clone(&app));
+    base::below(app.sign_in.address.base_path(), routes)
 }
 
 /// The OpenAPI document, made from the routes.
@@ -144,9 +153,9 @@ pub fn document() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
     let (_, verified) = verified().split_for_parts();
     let (_, long) = long().split_for_parts();
-    let (_, mut open) = open().split_for_parts();
+    let (_, mut open) = open().merge(oauth::documented()).split_for_parts();
     for path in open.paths.paths.values_mut() {
-        if let Some(operation) = &mut path.get {
+        for operation in [&mut path.get, &mut path.post].into_iter().flatten() {
             operation.security = Some(Vec::new());
         }
     }

@@ -8,6 +8,7 @@ use cairn_wire::{Code, Problem};
 use tower_http::request_id::RequestId;
 
 use crate::actions::Failure;
+use crate::oauth::address::Refused;
 
 /// Why a fault happened: for the log, never for the caller.
 #[derive(Clone)]
@@ -32,8 +33,13 @@ pub fn respond(problem: Problem) -> Response {
     response
 }
 
-/// Gives a problem its request id and its body; any other response passes.
-pub fn finish(id: Option<RequestId>, mut response: Response) -> Response {
+/// Gives a problem its request id and its body; any other response passes. `challenge` says where
+/// a caller gets what it lacks.
+pub fn finish(
+    id: Option<RequestId>,
+    mut response: Response,
+    challenge: impl Fn(Refused<'_>) -> String,
+) -> Response {
     let Some(mut problem) = problem_of(&mut response) else {
         return response;
     };
@@ -41,7 +47,12 @@ pub fn finish(id: Option<RequestId>, mut response: Response) -> Response {
     problem.instance = id.and_then(|id| id.header_value().to_str().ok().map(str::to_owned));
     log(&problem, cause);
     let retry_after = problem.retry_after;
-    let is_unauthenticated = problem.status == 401;
+    let challenged = match problem.code {
+        Code::Unauthenticated => Some(challenge(Refused::Unauthenticated)),
+        Code::CredentialRevoked | Code::CredentialExpired => Some(challenge(Refused::Invalid)),
+        Code::InsufficientScope => Some(challenge(Refused::Insufficient(&problem.scopes))),
+        _ => None,
+    };
     let headers = response.headers().clone();
     let status = StatusCode::from_u16(problem.status).unwrap_or(response.status());
     let mut whole = (status, headers, Json(problem)).into_response();
@@ -53,8 +64,8 @@ pub fn finish(id: Option<RequestId>, mut response: Response) -> Response {
     if let Some(seconds) = retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
-    if is_unauthenticated {
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    if let Some(Ok(challenge)) = challenged.map(HeaderValue::try_from) {
+        headers.insert(WWW_AUTHENTICATE, challenge);
     }
     whole
 }

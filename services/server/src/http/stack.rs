@@ -115,14 +115,14 @@ async fn let_in(
 
 /// Receives a request whole; what is whole is answered in time, even if the database says nothing
 /// more: then the call is dropped, and with it its transaction.
-async fn answer_whole(request: Request, next: Next) -> Result<Response, Failure> {
+pub async fn answer_whole(request: Request, next: Next) -> Result<Response, Failure> {
     let request = extract::receive(request).await?;
     let response = tokio::time::timeout(limits::ANSWER_TIME, next.run(request)).await;
     response.map_err(|_| Failure::Store(StoreError::Timeout))
 }
 
 /// What stands before every route.
-pub fn outer(routes: Router<Arc<App>>) -> Router<Arc<App>> {
+pub fn outer(routes: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> {
     let version = HeaderValue::from_static(env!("CARGO_PKG_VERSION"));
     routes.layer(
         ServiceBuilder::new()
@@ -138,14 +138,15 @@ pub fn outer(routes: Router<Arc<App>>) -> Router<Arc<App>> {
                 HeaderValue::from_static(MIN_CLIENT),
             ))
             .layer(TraceLayer::new_for_http().make_span_with(span))
-            .layer(middleware::from_fn(finish))
+            .layer(middleware::from_fn_with_state(Arc::clone(app), finish))
             .layer(CatchPanicLayer::custom(panicked)),
     )
 }
 
 /// Bounds the address and the time of a request, and writes out the problem it may end in.
-async fn finish(request: Request, next: Next) -> Response {
+async fn finish(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let id = request.extensions().get::<RequestId>().cloned();
+    let part = app.sign_in.address.part_of(request.uri().path());
     let response = match too_long(&request) {
         Some(problem) => problem::respond(problem),
         None => {
@@ -154,7 +155,9 @@ async fn finish(request: Request, next: Next) -> Response {
             response.unwrap_or_else(|_| Failure::Store(StoreError::Timeout).into_response())
         }
     };
-    problem::finish(id, response)
+    problem::finish(id, response, |refused| {
+        app.sign_in.address.challenge(part, refused)
+    })
 }
 
 /// Takes off the id that a caller sent: the next layer would keep it.

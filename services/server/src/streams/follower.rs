@@ -25,6 +25,8 @@ use crate::actions::{Failure, changes};
 use crate::app::App;
 use crate::auth::{Caller, layer};
 
+/// Where streams are asked for: what lets a caller in there is verified again.
+const PATH: &str = "/v1/stream";
 /// What a stream says that is too far ahead of its reader.
 const LAGGED: &str = "lagged";
 /// What a stream says whose replica goes away.
@@ -178,7 +180,7 @@ impl Follower {
         let app = Arc::clone(&self.app);
         let verifying = async {
             let _permit = app.streams.verifying.acquire().await;
-            let caller = layer::verify(&app, &self.headers).await?;
+            let caller = layer::verify(&app, &self.headers, PATH).await?;
             caller.require(Scope::MemoryRead)?;
             Ok(caller)
         };

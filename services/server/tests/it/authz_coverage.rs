@@ -127,6 +127,22 @@ fn operations() -> Vec<Operation> {
             body: Some(json!({"confirm": "of acme"})),
             ..get("/v1/tenant", "/v1/tenant", Some(Scope::TenantOwn), false)
         },
+        get("/v1/grants", "/v1/grants", None, false),
+        Operation {
+            scope: None,
+            ..delete(
+                "/v1/grants/{id}",
+                "/v1/grants/00000000-0000-7000-8000-000000000001",
+            )
+        },
+        Operation {
+            call: "/v1/members/ben/code",
+            ..post(
+                "/v1/members/{handle}/code",
+                json!({}),
+                Some(Scope::TenantAdmin),
+            )
+        },
         // Last: what a stranger stores has the numbers that are asked for above.
         post("/v1/observations", json!({"title": "treasure"}), write),
     ]
@@ -182,7 +198,16 @@ fn aliases() -> Vec<Operation> {
 }
 
 /// Operations that anybody may call.
-const OPEN: [&str; 2] = ["GET /livez", "GET /readyz"];
+const OPEN: [&str; 8] = [
+    "GET /livez",
+    "GET /readyz",
+    "GET /oauth/authorize",
+    "GET /device",
+    "POST /oauth/device_authorization",
+    "POST /oauth/register",
+    "POST /oauth/revoke",
+    "POST /oauth/token",
+];
 
 async fn call(caller: &Caller, operation: &Operation) -> crate::support::Reply {
     let mut request = caller.request(operation.method.clone(), operation.call);

@@ -27,6 +27,7 @@ mod listing;
 mod mcp;
 mod mcp_faults;
 mod mcp_tools;
+mod oauth;
 mod openapi;
 mod problems;
 mod quotas;

@@ -17,8 +17,20 @@ use super::EmbeddedError;
 /// # Errors
 /// [`EmbeddedError::Io`].
 pub fn load_or_create_keys(data: &Path) -> Result<String, EmbeddedError> {
+    load_or_create(data, "cursor")
+}
+
+/// The ring of keys that sign tokens, likewise: `<kid>:<base64 of 32 bytes>`.
+///
+/// # Errors
+/// [`EmbeddedError::Io`].
+pub fn load_or_create_token_keys(data: &Path) -> Result<String, EmbeddedError> {
+    load_or_create(data, "token")
+}
+
+fn load_or_create(data: &Path, name: &str) -> Result<String, EmbeddedError> {
     let folder = data.join("keys");
-    let path = folder.join("cursor");
+    let path = folder.join(name);
     match fs::read_to_string(&path) {
         Ok(ring) => return Ok(ring.trim().to_owned()),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -71,6 +83,10 @@ mod tests {
         assert_eq!(load_or_create_keys(data.path()).expect("keys"), first);
         let file = fs::metadata(data.path().join("keys/cursor")).expect("a file");
         assert_eq!(file.permissions().mode() & 0o777, 0o600);
+        let tokens = load_or_create_token_keys(data.path()).expect("keys");
+        assert_ne!(tokens, first);
+        let again = load_or_create_token_keys(data.path()).expect("keys");
+        assert_eq!(again, tokens);
         let other = tempfile::tempdir().expect("a folder");
         assert_ne!(load_or_create_keys(other.path()).expect("keys"), first);
     }

@@ -19,6 +19,7 @@ use cairn_domain::tool_use::{Evidence, ToolUseDraft};
 use cairn_domain::work_state::WorkEntryDraft;
 use cairn_store::credentials::{KeyOwner, NewCredential};
 use cairn_store::events::{EventBatch, EventOutcome, Kept, PreparedEvent, Recorded};
+use cairn_store::grants::{Approval, FirstToken};
 use cairn_store::search::Question;
 use cairn_store::test_util::{TestDb, Twin, moment};
 use cairn_store::{Store, StoreError, TenantTx};
@@ -351,4 +352,52 @@ pub async fn search_index(
     let best = found.ranked.iter().take(limit);
     let ids: Vec<RecordId> = best.map(|(id, _)| *id).collect();
     tx.get_rows(&ids, reader).await
+}
+
+/// A grant, the yes that it came from, a sign-in code and a signed-in browser, each under hashes
+/// of this number; the grant's id.
+pub async fn sign_in_of_all_kinds(tx: &mut TenantTx, member: PrincipalId, number: i32) -> Uuid {
+    let hash = |kind: u8| {
+        let mut hash = [kind; 32];
+        hash[..4].copy_from_slice(&number.to_be_bytes());
+        hash
+    };
+    tx.insert_authorization(&approval(member, hash(1)))
+        .await
+        .expect("a yes");
+    let found = tx.lock_authorization(hash(1)).await.expect("found");
+    let grant = Uuid::now_v7();
+    let first = FirstToken {
+        grant,
+        hash: hash(2),
+        resource: "https://memory.example.com",
+        now: minute(0),
+    };
+    tx.begin_grant(&found.expect("there"), &first)
+        .await
+        .expect("begun");
+    let time = (minute(0), minute(60));
+    tx.insert_sign_in_code((member, "ada"), None, hash(3), time)
+        .await
+        .expect("a code");
+    tx.insert_browser_session(member, hash(4), time)
+        .await
+        .expect("a session");
+    grant
+}
+
+/// A member's yes to a program, under the hash of a code.
+pub fn approval(member: PrincipalId, code_hash: [u8; 32]) -> Approval<'static> {
+    Approval {
+        code_hash,
+        member,
+        client_id: "probe",
+        client_name: "Probe",
+        redirect_uri: "http://127.0.0.1/callback",
+        challenge: "challenge",
+        scopes: [Scope::MemoryRead].into_iter().collect(),
+        resource: "https://memory.example.com",
+        now: minute(0),
+        expires_at: minute(1),
+    }
 }

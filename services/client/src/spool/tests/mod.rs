@@ -146,11 +146,7 @@ fn addressee(memory: &Memory, tenant: Option<&str>) -> Addressee {
     let service = "https://memory.example.com";
     Addressee {
         service: service.to_owned(),
-        account: Account {
-            key: "key".to_owned(),
-            key_id: "ourkey".to_owned(),
-            tenant: tenant.map(str::to_owned),
-        },
+        account: Account::for_tests("key", "ourkey", tenant),
         tenants: Tenants::of(&dirs, service),
         machine: "m".to_owned(),
     }

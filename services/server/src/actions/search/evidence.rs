@@ -42,8 +42,7 @@ pub async fn find_tool_uses(
     caller: &Caller,
     ask: &FindAsk,
 ) -> Result<SearchAnswer, Failure> {
-    caller.require(Scope::MemoryRead)?;
-    caller.require(Scope::EvidenceRead)?;
+    caller.require_all(&[Scope::MemoryRead, Scope::EvidenceRead])?;
     let mut tx = app.store.tenant(caller.tenant, "search.tool_uses").await?;
     let (reader, named) = places(&mut tx, caller, &ask.projects).await?;
     let conditions = (named, &ask.query, &ask.filter, ask.order);

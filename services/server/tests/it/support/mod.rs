@@ -1,6 +1,7 @@
 //! The service of one test: on a port of its own, over a database of its own, with callers of two
 //! twin tenants.
 
+pub mod browser;
 mod caller;
 pub mod frozen;
 pub mod process;
@@ -13,7 +14,10 @@ use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::scope::{Scope, Scopes};
 use cairn_server::app::{App, Clock, Door};
 use cairn_server::auth::key::ApiKey;
+use cairn_server::auth::token::TokenKeys;
 use cairn_server::lifecycle::{self, Drain};
+use cairn_server::oauth::SignIn;
+use cairn_server::oauth::address::PublicAddress;
 use cairn_server::rates::CallerRates;
 use cairn_store::bus::Bus;
 use cairn_store::context_cache::ContextCache;
@@ -23,6 +27,7 @@ use cairn_store::cursor_keys::KeyRing;
 use cairn_store::test_util::{TestDb, Twin, shared_redis_url};
 use cairn_store::{Store, StoreOptions};
 use chrono::{TimeDelta, Utc};
+use serde_json::json;
 use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -93,6 +98,7 @@ impl TestApp {
             shared,
             clock,
             door,
+            sign_in(self.app.sign_in.address.url()),
         )
     }
 
@@ -100,7 +106,15 @@ impl TestApp {
     /// where it listens. It ends with the test.
     pub async fn beside(&self, continuations: Continuations) -> String {
         let (clock, door) = (self.app.clock.clone(), self.app.door.clone());
-        let app = App::new(self.db.store.clone(), continuations, None, clock, door);
+        let sign_in = sign_in(self.app.sign_in.address.url());
+        let app = App::new(
+            self.db.store.clone(),
+            continuations,
+            None,
+            clock,
+            door,
+            sign_in,
+        );
         let (listener, base) = listen().await;
         let never = std::future::pending();
         tokio::spawn(lifecycle::serve(app, listener, DRAIN, never));
@@ -117,7 +131,8 @@ impl TestApp {
         let store = Store::connect(&options).await.expect("connected");
         let (clock, door) = (self.app.clock.clone(), self.app.door.clone());
         let store = store.with_bus(bus);
-        let app = App::new(store, redis_continuations(), None, clock, door);
+        let sign_in = sign_in(self.app.sign_in.address.url());
+        let app = App::new(store, redis_continuations(), None, clock, door, sign_in);
         let (listener, base) = listen().await;
         let never = std::future::pending();
         tokio::spawn(lifecycle::serve(Arc::clone(&app), listener, DRAIN, never));
@@ -127,17 +142,18 @@ impl TestApp {
     /// A service whose callers may go so fast.
     pub async fn limited(callers: CallerRates) -> Self {
         let db = TestDb::new().await;
-        let (store, clock) = (db.store.clone(), Clock::system());
-        let continuations = redis_continuations();
-        let app = App::limited(store, continuations, None, clock, door(), callers);
-        Self::served(db, app).await
+        let (store, kept) = (db.store.clone(), redis_continuations());
+        let around = (None, Clock::system());
+        Self::reached_at(None, db, store, kept, around, callers, |it| it).await
     }
 
     /// Another replica over the same database, whose callers may go so fast; answers where it
     /// listens. It ends with the test.
     pub async fn limited_beside(&self, callers: CallerRates) -> String {
         let (store, clock) = (self.db.store.clone(), self.app.clock.clone());
-        let app = App::limited(store, redis_continuations(), None, clock, door(), callers);
+        let sign_in = sign_in(self.app.sign_in.address.url());
+        let kept = redis_continuations();
+        let app = App::limited(store, kept, None, clock, door(), sign_in, callers);
         let (listener, base) = listen().await;
         let never = std::future::pending();
         tokio::spawn(lifecycle::serve(app, listener, DRAIN, never));
@@ -151,12 +167,74 @@ impl TestApp {
         shared: Option<ContextCache>,
         clock: Clock,
     ) -> Self {
-        let app = App::new(store, continuations, shared, clock, door());
-        Self::served(db, app).await
+        Self::reached_at(
+            None,
+            db,
+            store,
+            continuations,
+            (shared, clock),
+            CallerRates::none(),
+            |it| it,
+        )
+        .await
     }
 
-    async fn served(db: TestDb, app: Arc<App>) -> Self {
+    /// A service with another kind of sign-in.
+    pub async fn signing_in(clock: Clock, how: impl FnOnce(SignIn) -> SignIn) -> Self {
+        let db = TestDb::new().await;
+        let store = db.store.clone();
+        Self::reached_at(
+            None,
+            db,
+            store,
+            redis_continuations(),
+            (None, clock),
+            CallerRates::none(),
+            how,
+        )
+        .await
+    }
+
+    /// A service whose clock is `clock`, reached from outside at an address that is not where it
+    /// listens, if one is given.
+    pub async fn at(public: Option<&str>, clock: Clock) -> Self {
+        let db = TestDb::new().await;
+        let store = db.store.clone();
+        let public = public.map(str::to_owned);
+        let continuations = redis_continuations();
+        Self::reached_at(
+            public,
+            db,
+            store,
+            continuations,
+            (None, clock),
+            CallerRates::none(),
+            |it| it,
+        )
+        .await
+    }
+
+    async fn reached_at(
+        public: Option<String>,
+        db: TestDb,
+        store: Store,
+        continuations: Continuations,
+        (shared, clock): (Option<ContextCache>, Clock),
+        callers: CallerRates,
+        how: impl FnOnce(SignIn) -> SignIn,
+    ) -> Self {
         let (listener, base) = listen().await;
+        let public = public.unwrap_or_else(|| base.clone());
+        let sign_in = how(sign_in(&public));
+        let app = App::limited(
+            store,
+            continuations,
+            shared,
+            clock,
+            door(),
+            sign_in,
+            callers,
+        );
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         let server = tokio::spawn(lifecycle::serve(Arc::clone(&app), listener, DRAIN, stopped));
@@ -209,6 +287,13 @@ impl TestApp {
             .await
     }
 
+    /// A code with which a member of the first tenant signs in on a page.
+    pub async fn sign_in_code(&self, handle: &str) -> String {
+        let path = format!("/v1/members/{handle}/code");
+        let made = self.owner().await.post(&path, json!({})).await.ok();
+        made["code"].as_str().expect("a code").to_owned()
+    }
+
     /// Nobody.
     pub fn anonymous(&self) -> Caller {
         Caller::new(&self.base, None).in_project(PROJECT)
@@ -256,6 +341,15 @@ fn door() -> Door {
         hosts: vec!["127.0.0.1".to_owned()],
         origins: Vec::new(),
     }
+}
+
+/// A ring of token keys for tests.
+pub const TOKEN_RING: &str = "t1:nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
+
+/// Sign-in for a service that is reached at `public`.
+pub fn sign_in(public: &str) -> SignIn {
+    let address = PublicAddress::parse(public).expect("an address");
+    SignIn::new(address, TokenKeys::parse(TOKEN_RING).expect("a ring"))
 }
 
 /// Continuations in the shared Redis, under a prefix of their own.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use cairn_store::test_util::{TestDb, shared_redis_url};
 
-use super::RING;
+use super::{RING, TOKEN_RING};
 
 /// A replica in a process.
 pub struct Replica {
@@ -142,6 +142,7 @@ fn shared(address: &str, database_url: &str) -> Command {
         .env("CAIRN_DATABASE_URL", database_url)
         .env("CAIRN_REDIS_URL", shared_redis_url())
         .env("CAIRN_CURSOR_KEYS", RING)
+        .env("CAIRN_TOKEN_KEYS", TOKEN_RING)
         .env("CAIRN_PUBLIC_URL", format!("http://{address}"));
     command
 }
