@@ -209,6 +209,12 @@ pub const QUERY_TERMS: usize = 32;
 pub const KEY_DAYS: u32 = 90;
 /// Days that a key may last.
 pub const MAX_KEY_DAYS: u32 = 365;
+/// Days that what is kept may be kept: ten years; 0 is for ever.
+pub const MAX_RETENTION_DAYS: u64 = 3_650;
+/// The largest quota: numbers above it are not exact in every reader of JSON.
+pub const MAX_QUOTA: u64 = 1 << 53;
+/// An address of mail, as RFC 5321 bounds it.
+pub const EMAIL_BYTES: usize = 254;
 /// Unknown fields that an answer names; a hostile body has any number of them.
 pub const IGNORED_NAMES: usize = 100;
 
