@@ -8,14 +8,21 @@
 pub mod problem;
 pub use problem::{Code, Problem};
 
+pub mod audit;
 pub mod auth;
 pub mod context;
 pub mod events;
+pub mod keys;
+pub mod members;
 pub mod observations;
+pub mod pages;
+pub mod projects;
 pub mod query;
 pub mod reading;
 pub mod search;
 pub mod session;
+pub mod sessions;
+pub mod tenant;
 pub mod time;
 pub mod timeline;
 pub mod tool_uses;

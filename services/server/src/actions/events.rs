@@ -6,7 +6,6 @@ use cairn_domain::Rejection;
 use cairn_domain::event::{EventBody, EventDraft, Origin};
 use cairn_domain::hlc::Hlc;
 use cairn_domain::limits;
-use cairn_domain::project::fold;
 use cairn_domain::scope::Scope;
 use cairn_store::StoreError;
 use cairn_store::events::{EventBatch, EventOutcome, EventStatus, PreparedEvent, Recorded};
@@ -21,7 +20,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::projects::{place, widest_reader};
+use super::projects::{place, reported_keys, widest_reader};
 use super::{Attempts, Failure};
 use crate::app::App;
 use crate::auth::Caller;
@@ -37,9 +36,13 @@ pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAns
     // and connections.
     let _turn = app.store.turn(caller.tenant).await?;
     let here = current_project(app, caller).await?;
+    let keys = reported_keys(app, caller).await?;
     let reading = tokio::task::spawn_blocking({
-        let caller = caller.clone();
-        move || Reading::of(&caller, here.as_ref(), &json, arrived_at)
+        let reporter = Reporter {
+            caller: caller.clone(),
+            keys,
+        };
+        move || Reading::of(&reporter, here.as_ref(), &json, arrived_at)
     });
     let read = reading.await.map_err(|e| Failure::fault(e.to_string()))??;
     let stored = store(app, caller, &read.events, arrived_at).await?;
@@ -74,7 +77,7 @@ async fn current_project(app: &App, caller: &Caller) -> Result<Option<ProjectNam
             tx.commit().await?;
             Some(
                 place
-                    .project
+                    .written
                     .map_or_else(|| text.clone(), |project| project.key),
             )
         }
@@ -82,6 +85,12 @@ async fn current_project(app: &App, caller: &Caller) -> Result<Option<ProjectNam
         (None, None) => None,
     };
     Ok(key.map(|key| ProjectName { key, name: None }))
+}
+
+/// Who reports, and under which keys alone, if the credential is limited.
+struct Reporter {
+    caller: Caller,
+    keys: Option<Vec<String>>,
 }
 
 /// A batch as it was read: work of some time, for a thread that nobody waits for.
@@ -94,7 +103,7 @@ struct Reading {
 
 impl Reading {
     fn of(
-        caller: &Caller,
+        reporter: &Reporter,
         here: Option<&ProjectName>,
         json: &str,
         arrived_at: DateTime<Utc>,
@@ -114,11 +123,11 @@ impl Reading {
                 .unwrap_or(arrived_at),
             project: batch.project.as_ref().or(here),
             machine: batch.machine.as_deref(),
-            visibility: caller.visibility,
+            visibility: reporter.caller.visibility,
         };
         let (mut items, mut events) = (Vec::new(), Vec::new());
         for (index, raw) in batch.items.iter().enumerate() {
-            items.push(match parse(raw, around, caller, &mut reader) {
+            items.push(match parse(raw, around, reporter, &mut reader) {
                 Ok(draft) => {
                     events.push(PreparedEvent::of(draft)?);
                     None
@@ -232,17 +241,17 @@ async fn commit(
 fn parse(
     raw: &RawValue,
     around: Surroundings<'_>,
-    caller: &Caller,
+    reporter: &Reporter,
     reader: &mut Reader,
 ) -> Result<EventDraft, Rejection> {
     let item = Item::read(raw.get(), reader)?;
     let digest = digest(&item.kind, item.body.as_deref().map_or("", RawValue::get));
     let event = item.parse(around, digest, reader)?;
     if matches!(event.body, EventBody::WorkEntry { .. }) {
-        caller.require(Scope::WorkWrite)?;
+        reporter.caller.require(Scope::WorkWrite)?;
     }
-    if let Some(limit) = &caller.project_limit
-        && fold(&limit.key) != event.project.folded()
+    if let Some(keys) = &reporter.keys
+        && !keys.contains(&event.project.folded())
     {
         return Err(Rejection::NotFound);
     }

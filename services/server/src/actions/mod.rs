@@ -1,10 +1,16 @@
 //! Actions: what a caller can do, one file each. HTTP and MCP are two doors to them.
 
+pub mod audit;
 pub mod context;
 pub mod events;
+pub mod keys;
+pub mod members;
 pub mod observations;
+mod pages;
 pub mod projects;
 pub mod search;
+pub mod sessions;
+pub mod tenant;
 pub mod timeline;
 pub mod tool_uses;
 pub mod work_state;

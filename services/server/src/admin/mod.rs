@@ -1,8 +1,10 @@
 //! `cairn-server admin`: tenants, members and keys from the machine that runs the service. Each
 //! noun has its commands, and what they do, in a file of its own.
 
+mod audit;
 mod keys;
 mod members;
+mod projects;
 mod tenants;
 
 use anyhow::{Context, bail};
@@ -10,8 +12,10 @@ use cairn_domain::ids::{TenantId, is_handle};
 use cairn_store::Store;
 use clap::Subcommand;
 
+pub use audit::AuditCommand;
 pub use keys::{KeyCommand, KeyTerms, create_key, revoke_key};
 pub use members::{MemberCommand, add_member};
+pub use projects::ProjectCommand;
 pub use tenants::{TenantCommand, create_tenant, insert_tenant};
 
 use crate::app::Clock;
@@ -29,6 +33,11 @@ pub enum Command {
     /// Keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Projects.
+    #[command(subcommand)]
+    Project(ProjectCommand),
+    /// Show the audit log, the newest line first.
+    Audit(AuditCommand),
 }
 
 /// Who acts, and on what.
@@ -50,6 +59,8 @@ impl Command {
             Self::Tenant(command) => command.run(operator).await,
             Self::Member(command) => command.run(operator).await,
             Self::Key(command) => command.run(operator).await,
+            Self::Project(command) => command.run(operator).await,
+            Self::Audit(command) => command.run(operator).await,
         }
     }
 }
@@ -58,7 +69,7 @@ impl Command {
     clippy::disallowed_methods,
     reason = "keys are drawn from the system's randomness"
 )]
-fn generate() -> ApiKey {
+pub(crate) fn generate() -> ApiKey {
     ApiKey::generate(&mut rand::rng())
 }
 

@@ -10,6 +10,7 @@ use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::project::Project;
 use cairn_domain::scope::{Role, Scope, Scopes};
 use cairn_domain::search::View;
+use cairn_wire::Problem;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -62,6 +63,22 @@ impl Caller {
             Ok(())
         } else {
             Err(Rejection::InsufficientScope(scope))
+        }
+    }
+
+    /// Demands a scope for what concerns the whole tenant, which a credential that is limited to a
+    /// project sees nothing of, whatever it carries.
+    ///
+    /// # Errors
+    /// `insufficient_scope`.
+    pub fn require_for_tenant(&self, scope: Scope) -> Result<(), Problem> {
+        self.require(scope)?;
+        match self.project_limit {
+            None => Ok(()),
+            Some(_) => Err(Problem {
+                detail: Some("this needs a credential without a project limit".to_owned()),
+                ..Rejection::InsufficientScope(scope).into()
+            }),
         }
     }
 

@@ -6,13 +6,19 @@ pub mod problem;
 mod door;
 mod stack;
 
+mod audit;
 mod auth;
 pub mod compat;
 mod context;
 mod events;
 mod health;
+mod keys;
+mod members;
 mod observations;
+mod projects;
 mod search;
+mod sessions;
+mod tenant;
 mod timeline;
 mod tool_uses;
 pub mod work_state;
@@ -89,6 +95,17 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tool_uses::batch))
         .routes(routes!(tool_uses::delete))
         .routes(routes!(auth::me))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::get))
+        .routes(routes!(projects::list))
+        .routes(routes!(projects::resolve))
+        .routes(routes!(projects::change))
+        .routes(routes!(members::list, members::add))
+        .routes(routes!(members::change, members::remove))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(tenant::show, tenant::change))
+        .routes(routes!(audit::list))
 }
 
 /// Routes for anybody.
