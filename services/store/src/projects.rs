@@ -175,8 +175,12 @@ impl TenantTx {
                where tenant_id = $1 and project_id = $2
                union
                select p.project_id, p.uid, p.key, p.name
-               from family f join projects p on p.tenant_id = $1
-                 and (p.merged_into = f.project_id or p.merged_through = f.project_id))
+               from family f cross join lateral (
+                 select * from projects
+                 where tenant_id = $1 and merged_into = f.project_id
+                 union all
+                 select * from projects
+                 where tenant_id = $1 and merged_through = f.project_id) p)
              select project_id, uid, key, name from family order by uid",
         )
         .bind(self.tenant.key())

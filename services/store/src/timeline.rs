@@ -70,9 +70,15 @@ impl TenantTx {
             ", n.read_tokens from",
             records_by_id!(),
             // What was merged with the anchor's project is one with it.
-            " join projects o on o.tenant_id = $1 and o.project_id = r.project_id
+            " cross join lateral (
+               select coalesce(o.merged_into, o.project_id) as root from projects o
+               where o.tenant_id = $1 and o.project_id = r.project_id) o
              cross join lateral (
-               (select b.* from projects f cross join lateral (
+               select o.root || array(
+                 select m.project_id from projects m
+                 where m.tenant_id = $1 and m.merged_into = o.root) as family) h
+             cross join lateral (
+               (select b.* from unnest(h.family) f (project_id) cross join lateral (
                   select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id,
                     b.read_tokens
                   from records b
@@ -80,14 +86,12 @@ impl TenantTx {
                     and (b.at, b.kind, b.number) < (r.at, r.kind, r.number) and ",
             readable!("b"),
             "     order by b.at desc, b.kind desc, b.number desc limit $6) b
-                where f.tenant_id = $1 and (f.project_id = coalesce(o.merged_into, o.project_id)
-                  or f.merged_into = coalesce(o.merged_into, o.project_id))
                 order by b.at desc, b.kind desc, b.number desc limit $6)
                union all
                select r.kind, r.number, r.title, r.obs_type, r.at, r.project_id, r.author_id,
                  r.read_tokens
                union all
-               (select b.* from projects f cross join lateral (
+               (select b.* from unnest(h.family) f (project_id) cross join lateral (
                   select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id,
                     b.read_tokens
                   from records b
@@ -95,8 +99,6 @@ impl TenantTx {
                     and (b.at, b.kind, b.number) > (r.at, r.kind, r.number) and ",
             readable!("b"),
             "     order by b.at, b.kind, b.number limit $7) b
-                where f.tenant_id = $1 and (f.project_id = coalesce(o.merged_into, o.project_id)
-                  or f.merged_into = coalesce(o.merged_into, o.project_id))
                 order by b.at, b.kind, b.number limit $7)) n ",
             row_joins!("n"),
             " where ",

@@ -7,6 +7,7 @@
 
 mod support;
 
+mod audit;
 mod authz_coverage;
 mod auto;
 mod compat;
@@ -19,12 +20,16 @@ mod degraded;
 mod edge;
 mod events;
 mod events_bad_input;
+mod keys;
 mod listing;
 mod mcp;
 mod mcp_faults;
 mod mcp_tools;
+mod members;
+mod merged;
 mod openapi;
 mod problems;
+mod projects;
 mod records;
 mod redis_away;
 mod remembering;
@@ -37,7 +42,9 @@ mod search_rights;
 mod search_slow;
 mod search_text;
 mod search_walk;
+mod sessions;
 mod shutdown;
+mod tenant;
 mod timeline;
 mod tool_uses;
 mod work_state;
