@@ -112,11 +112,26 @@ fn operations() -> Vec<Operation> {
         get("/v1/sessions/{id}", SESSION, read, true),
         get("/v1/projects", "/v1/projects", read, false),
         post("/v1/projects/resolve", json!({"key": PROJECT}), read),
-        manage(Method::PATCH, "/v1/projects/{id}", PROJECT_ID, json!({"name": "alpha-app"})),
+        manage(
+            Method::PATCH,
+            "/v1/projects/{id}",
+            PROJECT_ID,
+            json!({"name": "alpha-app"}),
+        ),
         get("/v1/members", "/v1/members", admin, false),
         post("/v1/members", json!({"handle": "new"}), admin),
-        manage(Method::PATCH, "/v1/members/{handle}", "/v1/members/zoe", json!({"role": "reader"})),
-        manage(Method::DELETE, "/v1/members/{handle}", "/v1/members/zoe", json!({})),
+        manage(
+            Method::PATCH,
+            "/v1/members/{handle}",
+            "/v1/members/zoe",
+            json!({"role": "reader"}),
+        ),
+        manage(
+            Method::DELETE,
+            "/v1/members/{handle}",
+            "/v1/members/zoe",
+            json!({}),
+        ),
         get("/v1/keys", "/v1/keys", None, false),
         post("/v1/keys", json!({"name": "treasure"}), None),
         Operation {
@@ -124,7 +139,13 @@ fn operations() -> Vec<Operation> {
             ..delete("/v1/keys/{id}", "/v1/keys/zoeskey23456")
         },
         get("/v1/tenant", "/v1/tenant", admin, false),
-        manage(Method::PATCH, "/v1/tenant", "/v1/tenant", json!({"tools": "core"})).of_many(),
+        manage(
+            Method::PATCH,
+            "/v1/tenant",
+            "/v1/tenant",
+            json!({"tools": "core"}),
+        )
+        .of_many(),
         get("/v1/audit", "/v1/audit", admin, false),
         get("/v1/context", "/v1/context", read, false),
         post("/v1/mem-search", json!({"query": "treasure"}), read),

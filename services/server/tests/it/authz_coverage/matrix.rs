@@ -40,8 +40,16 @@ async fn kinds(app: &TestApp) -> Vec<Kind> {
     let note = item("observation", json!({"title": "nothing much"}));
     beta.events(vec![note]).await.ok();
     let mut kinds = vec![
-        kind("anonymous", app.anonymous(), Lets::Nothing("unauthenticated")),
-        kind("stranger", app.stranger().await, Lets::Elsewhere { limited: false }),
+        kind(
+            "anonymous",
+            app.anonymous(),
+            Lets::Nothing("unauthenticated"),
+        ),
+        kind(
+            "stranger",
+            app.stranger().await,
+            Lets::Elsewhere { limited: false },
+        ),
         kind(
             "limited",
             app.limited_to("name:beta-app").await,
@@ -58,8 +66,16 @@ async fn kinds(app: &TestApp) -> Vec<Kind> {
             .await
             .expect("set");
     }
-    kinds.push(kind("revoked", revoked, Lets::Nothing("credential_revoked")));
-    kinds.push(kind("expired", expired, Lets::Nothing("credential_expired")));
+    kinds.push(kind(
+        "revoked",
+        revoked,
+        Lets::Nothing("credential_revoked"),
+    ));
+    kinds.push(kind(
+        "expired",
+        expired,
+        Lets::Nothing("credential_expired"),
+    ));
     let service = app.service(all_scopes()).await;
     let without_own: Scopes = Scope::ALL
         .into_iter()
@@ -156,7 +172,11 @@ async fn c058_a_read_without_a_project_is_of_the_current_one_alone() {
             continue;
         }
         let here = call(&beta, operation).await;
-        assert!(!here.text.contains("of acme"), "{}: {here:?}", operation.path);
+        assert!(
+            !here.text.contains("of acme"),
+            "{}: {here:?}",
+            operation.path
+        );
         // Nowhere is not everywhere.
         let nowhere = call(&beta.clone().nowhere(), operation).await;
         let is_shown = nowhere.text.contains("of acme");
