@@ -161,6 +161,18 @@ impl Api {
         read(&reply.content("application/json")?).map(Ok)
     }
 
+    /// A PATCH of `path` with JSON.
+    pub fn patch(&self, path: &str, body: Vec<u8>) -> RequestBuilder {
+        let request = self.client.patch(format!("{}{path}", self.service));
+        self.prepare(request.body(body))
+            .header(CONTENT_TYPE, "application/json")
+    }
+
+    /// A DELETE of `path`.
+    pub fn delete(&self, path: &str) -> RequestBuilder {
+        self.prepare(self.client.delete(format!("{}{path}", self.service)))
+    }
+
     /// What a session in the current project starts with, by the clock of this machine.
     ///
     /// # Errors
@@ -197,6 +209,15 @@ impl Api {
     pub async fn text(&self, request: RequestBuilder) -> Result<String, Failure> {
         let reply = Reply::of(request, ANSWER_BYTES).await?;
         reply.content("text/plain")
+    }
+
+    /// Sends a request whose answer says nothing but that it is done.
+    ///
+    /// # Errors
+    /// As [`Self::json`].
+    pub async fn done(&self, request: RequestBuilder) -> Result<(), Failure> {
+        let reply = Reply::of(request, ANSWER_BYTES).await?;
+        reply.done().map(drop)
     }
 
     /// Sends a request and reads the answer's JSON.

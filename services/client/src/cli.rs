@@ -43,6 +43,16 @@ enum Command {
     Export(Export),
     /// Take in an export, or a claude-mem database. Again it stores nothing.
     Import(Import),
+    /// Show which project this folder is, or manage the team's projects.
+    Project(Project),
+    /// Manage the team's members.
+    #[command(subcommand)]
+    Member(Member),
+    /// Manage your keys, and the team's.
+    #[command(subcommand)]
+    Key(Key),
+    /// Show what was done in the tenant, the newest first.
+    Audit(Audit),
     /// Send what waits in the spool.
     Flush {
         /// Detach from the caller and say nothing.
@@ -214,6 +224,129 @@ pub struct WorkEntry {
     pub fields: Vec<String>,
 }
 
+/// This folder's project, or the team's.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Project {
+    /// Name this folder's project, by a file .cairn-project at its root.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// What to do instead.
+    #[command(subcommand)]
+    pub command: Option<ProjectCommand>,
+}
+
+/// What to do with the team's projects.
+#[derive(Debug, Subcommand)]
+pub enum ProjectCommand {
+    /// List them.
+    List,
+    /// Give one another name.
+    Rename {
+        /// The project: id, key or name.
+        project: String,
+        /// Its name from now on.
+        name: String,
+    },
+    /// Make one an alias of another: reads of either show both. There is no way back.
+    Merge {
+        /// The project: id, key or name.
+        project: String,
+        /// What it is merged into: id, key or name.
+        into: String,
+    },
+}
+
+/// What to do with members.
+#[derive(Debug, Subcommand)]
+pub enum Member {
+    /// List them.
+    List,
+    /// Add one; they have no key yet.
+    Add {
+        /// The handle.
+        handle: String,
+        /// owner, admin, member or reader.
+        #[arg(long, default_value = "member")]
+        role: String,
+        /// The address by which sign-in finds them.
+        #[arg(long)]
+        email: Option<String>,
+    },
+    /// Make one something else.
+    Role {
+        /// The handle.
+        handle: String,
+        /// owner, admin, member or reader.
+        role: String,
+    },
+    /// Remove one and end all their keys. What they shared stays.
+    Remove {
+        /// The handle.
+        handle: String,
+    },
+}
+
+/// What to do with keys.
+#[derive(Debug, Subcommand)]
+pub enum Key {
+    /// List your keys; to an admin, the team's.
+    List,
+    /// Make a key; prints it, once.
+    Create(KeyCreate),
+    /// End a key.
+    Revoke {
+        /// The part of the key between the underscores.
+        id: String,
+    },
+}
+
+/// A key to make.
+#[derive(Debug, Args)]
+pub struct KeyCreate {
+    /// What the key is for.
+    #[arg(long, default_value = "key")]
+    pub name: String,
+    /// Only these scopes; may be given several times.
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub scopes: Vec<String>,
+    /// Only this project: id, key or name.
+    #[arg(long)]
+    pub project: Option<String>,
+    /// Days until it ends: 1 to 365; 90 if left out.
+    #[arg(long)]
+    pub days: Option<u32>,
+    /// A key of the tenant's, as for CI.
+    #[arg(long, conflicts_with = "member")]
+    pub service: bool,
+    /// A key of this member's.
+    #[arg(long)]
+    pub member: Option<String>,
+}
+
+/// Which lines of the audit log.
+#[derive(Debug, Args)]
+pub struct Audit {
+    /// From this day on, or this moment.
+    #[arg(long)]
+    pub from: Option<String>,
+    /// Up to this day, or this moment.
+    #[arg(long)]
+    pub to: Option<String>,
+    /// What this handle, or key:<key id>, did.
+    #[arg(long)]
+    pub actor: Option<String>,
+    /// This action alone, such as member.remove.
+    #[arg(long)]
+    pub action: Option<String>,
+    /// How many lines: 1 to 200; 50 if left out.
+    #[arg(long)]
+    pub limit: Option<u32>,
+    /// Go on where the page before ended: what it printed after `More:`.
+    #[arg(long)]
+    pub cursor: Option<String>,
+}
+
 /// What to do with set-aside records.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum Spool {
@@ -265,6 +398,10 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Work(what) => commands::work::work(&Client::here()?, what),
         Command::Export(what) => commands::export::export(&Client::here()?, &what),
         Command::Import(what) => commands::import::import(&Client::here()?, &what),
+        Command::Project(what) => commands::project::project(&Client::here()?, what),
+        Command::Member(what) => commands::member::member(&Client::here()?, what),
+        Command::Key(what) => commands::key::key(&Client::here()?, what),
+        Command::Audit(what) => commands::audit::audit(&Client::here()?, &what),
         Command::Record => commands::record::record(&Client::here()?),
         Command::Flush { background: false } => commands::flush::now(&Client::here()?),
         Command::Status { short } => commands::status::status(&Client::here()?, short),

@@ -64,18 +64,28 @@ impl Reply {
     /// # Errors
     /// [`Failure::Unreachable`] for anybody else's, or what the service's problem stands for.
     pub fn content(self, content_type: &str) -> Result<String, Failure> {
+        let reply = self.done()?;
+        if reply.content_type == content_type {
+            Ok(reply.text)
+        } else {
+            Err(Failure::Unreachable(NOT_CAIRN.to_owned()))
+        }
+    }
+
+    /// The answer, if it is the service's and says that it did what was asked.
+    ///
+    /// # Errors
+    /// As [`Self::content`].
+    pub fn done(self) -> Result<Self, Failure> {
         let ours = self.version.is_some();
-        if !self.status.is_success() {
-            return Err(match Problem::parse(&self.text).filter(|_| ours) {
+        match self.status.is_success() {
+            true if ours => Ok(self),
+            true => Err(Failure::Unreachable(NOT_CAIRN.to_owned())),
+            false => Err(match Problem::parse(&self.text).filter(|_| ours) {
                 Some(problem) => Failure::of(problem),
                 None if ours => Failure::of(Problem::of_status(self.status.as_u16())),
                 None => Failure::Unreachable(self.stranger()),
-            });
-        }
-        if ours && self.content_type == content_type {
-            Ok(self.text)
-        } else {
-            Err(Failure::Unreachable(NOT_CAIRN.to_owned()))
+            }),
         }
     }
 

@@ -11,6 +11,8 @@ mod hostile;
 mod identity;
 #[path = "it/isolation.rs"]
 mod isolation;
+#[path = "it/manage.rs"]
+mod manage;
 #[path = "it/people.rs"]
 mod people;
 #[path = "it/session_start.rs"]

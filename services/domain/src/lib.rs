@@ -33,6 +33,7 @@ pub mod project;
 pub mod quota;
 pub mod record;
 pub mod retention;
+pub mod settings;
 pub mod summary;
 pub mod tool_use;
 pub mod work_state;

@@ -25,8 +25,8 @@ pub const EXPORTS: usize = 4;
 pub const REMOVED_AT_ONCE: u32 = 500;
 /// Positions, or numbers of tool uses, that one statement of a purge looks through.
 pub const PURGE_SPAN: i64 = 20_000;
-/// Days that a tenant may set for how long something is kept: a century.
-pub const MAX_RETENTION_DAYS: u32 = 36_500;
+/// Days that a tenant may set for how long something is kept: ten years; 0 is for ever.
+pub const MAX_RETENTION_DAYS: u32 = 3_650;
 /// Days that the audit log is kept, whatever is set: migration 0014 says the same.
 pub const LEAST_AUDIT_DAYS: u32 = 30;
 /// Days after which the private records of a removed member are deleted.
@@ -233,6 +233,10 @@ pub const QUERY_TERMS: usize = 32;
 pub const KEY_DAYS: u32 = 90;
 /// Days that a key may last.
 pub const MAX_KEY_DAYS: u32 = 365;
+/// The largest quota: numbers above it are not exact in every reader of JSON.
+pub const MAX_QUOTA: u64 = 1 << 53;
+/// An address of mail, as RFC 5321 bounds it.
+pub const EMAIL_BYTES: usize = 254;
 /// Unknown fields that an answer names; a hostile body has any number of them.
 pub const IGNORED_NAMES: usize = 100;
 

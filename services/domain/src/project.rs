@@ -81,6 +81,16 @@ pub struct Family {
     pub members: Vec<ProjectId>,
 }
 
+/// What a text names: a project, as the one that reads go by and as the one that is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// What reads cover.
+    pub family: Family,
+    /// The member of the family that the text names; the project itself if it names that too. A
+    /// merged project keeps its own records, so this is where a write goes.
+    pub named: Project,
+}
+
 /// The projects a read covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProjectSet {

@@ -42,8 +42,15 @@ impl Retention {
     /// or by no whole number of days, is kept for its default: a slip of a pen expires nothing.
     #[must_use]
     pub fn read(setting: Option<&str>) -> Self {
+        let setting = setting.and_then(|text| serde_json::from_str::<Value>(text).ok());
+        Self::of(setting.as_ref())
+    }
+
+    /// The same from the setting as it was parsed.
+    #[must_use]
+    pub fn of(setting: Option<&Value>) -> Self {
         let mut kept = Self::default();
-        let Some(Ok(Value::Object(days))) = setting.map(serde_json::from_str::<Value>) else {
+        let Some(Value::Object(days)) = setting else {
             return kept;
         };
         let places = [

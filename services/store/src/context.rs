@@ -148,7 +148,8 @@ impl TenantTx {
 
     /// At what revision the context of a project stands, and whether the reader sees one of their
     /// own because they wrote private records in its family. Read it before the rows: a context
-    /// may be newer than its revision, never older.
+    /// may be newer than its revision, never older. Of a merged project, seen by a credential that
+    /// is limited to it, all of its family count: writes raise each alone.
     ///
     /// # Errors
     /// As any call of the store.
@@ -159,7 +160,11 @@ impl TenantTx {
         reader: &Reader,
     ) -> Result<(ContextRevision, bool), StoreError> {
         let (project, settings, is_own): (i64, i64, bool) = sqlx::query_as(
-            "select p.context_revision, t.settings_revision, exists (
+            "select
+               case when p.merged_into is null then p.context_revision else (
+                 select sum(f.context_revision)::bigint from projects f
+                 where f.tenant_id = $1 and f.project_id = any ($3)) end,
+               t.settings_revision, exists (
                select from records r
                where r.tenant_id = $1 and r.project_id = any ($3) and r.author_id = $4
                  and r.private)

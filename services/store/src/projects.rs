@@ -1,8 +1,15 @@
 //! Projects of one tenant: finding them by what a caller wrote, and the families that merging
-//! makes. They are made by their first event, in `events/`.
+//! makes. They are made by their first event, in `events/`; renaming and merging stand in
+//! `projects/change.rs`.
+
+mod change;
+mod list;
+
+pub use change::Merged;
+pub use list::{ListedProject, ProjectPlace};
 
 use cairn_domain::ids::ProjectId;
-use cairn_domain::project::{Family, Project, fold};
+use cairn_domain::project::{Family, Project, Resolved, fold};
 use sqlx::FromRow;
 use uuid::Uuid;
 
@@ -35,19 +42,33 @@ impl From<ProjectRow> for Project {
 }
 
 #[derive(FromRow)]
-struct FamilyRow {
+struct ResolvedRow {
     #[sqlx(flatten)]
     project: ProjectRow,
     member_keys: Vec<i32>,
     member_uids: Vec<Uuid>,
+    named_id: i32,
+    named_uid: Uuid,
+    named_key: String,
+    named_name: String,
 }
 
-impl From<FamilyRow> for Family {
-    fn from(row: FamilyRow) -> Self {
+impl From<ResolvedRow> for Resolved {
+    fn from(row: ResolvedRow) -> Self {
         let members = row.member_keys.into_iter().zip(row.member_uids);
         Self {
-            project: row.project.into(),
-            members: members.map(|(key, uuid)| ProjectId { key, uuid }).collect(),
+            family: Family {
+                project: row.project.into(),
+                members: members.map(|(key, uuid)| ProjectId { key, uuid }).collect(),
+            },
+            named: Project {
+                id: ProjectId {
+                    key: row.named_id,
+                    uuid: row.named_uid,
+                },
+                key: row.named_key,
+                name: row.named_name,
+            },
         }
     }
 }
@@ -60,18 +81,40 @@ impl TenantTx {
     /// # Errors
     /// As any call of the store.
     pub async fn find_projects(&mut self, text: &str) -> Result<Vec<Family>, StoreError> {
+        let found = self.resolve_projects(text, None).await?;
+        Ok(found.into_iter().map(|found| found.family).collect())
+    }
+
+    /// The same with the project that is meant, which is the merged one where the text names that
+    /// alone; `within` names the only projects that there are for the caller.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn resolve_projects(
+        &mut self,
+        text: &str,
+        within: Option<&[ProjectId]>,
+    ) -> Result<Vec<Resolved>, StoreError> {
         let folded = fold(text);
-        let rows: Vec<FamilyRow> = sqlx::query_as(
+        let within: Option<Vec<i32>> =
+            within.map(|within| within.iter().map(|project| project.key).collect());
+        let rows: Vec<ResolvedRow> = sqlx::query_as(
             "with named as (
                select project_id, merged_into,
                  case when uid = $2 then 0 when key_folded = $3 then 1 else 2 end as rank
                from projects
-               where tenant_id = $1 and (uid = $2 or key_folded = $3 or name_folded = $3)),
+               where tenant_id = $1 and (uid = $2 or key_folded = $3 or name_folded = $3)
+                 and ($5::int[] is null or project_id = any ($5))),
              best as (
-               select distinct coalesce(merged_into, project_id) as project_id
-               from named where rank = (select min(rank) from named))
-             select p.project_id, p.uid, p.key, p.name, m.member_keys, m.member_uids
+               select coalesce(merged_into, project_id) as project_id,
+                 (array_agg(project_id order by merged_into is not null, project_id))[1] as meant
+               from named where rank = (select min(rank) from named)
+               group by 1)
+             select p.project_id, p.uid, p.key, p.name, m.member_keys, m.member_uids,
+               n.project_id as named_id, n.uid as named_uid, n.key as named_key,
+               n.name as named_name
              from best join projects p on p.tenant_id = $1 and p.project_id = best.project_id
+             join projects n on n.tenant_id = $1 and n.project_id = best.meant
              cross join lateral (
                select array_agg(f.project_id order by f.uid) as member_keys,
                  array_agg(f.uid order by f.uid) as member_uids
@@ -84,9 +127,10 @@ impl TenantTx {
         .bind(text.trim().parse::<Uuid>().ok())
         .bind(folded)
         .bind(CANDIDATES)
+        .bind(within)
         .fetch_all(&mut *self.tx)
         .await?;
-        Ok(rows.into_iter().map(Family::from).collect())
+        Ok(rows.into_iter().map(Resolved::from).collect())
     }
 
     /// The tenant's projects by name, without merged ones, at most 1,000.
@@ -115,16 +159,34 @@ impl TenantTx {
         &mut self,
         id: ProjectId,
     ) -> Result<Vec<ProjectId>, StoreError> {
-        let rows: Vec<(i32, Uuid)> = sqlx::query_as(
-            "select project_id, uid from projects
-             where tenant_id = $1 and (project_id = $2 or merged_into = $2)
-             order by uid",
+        let family = self.list_family(id).await?;
+        Ok(family.into_iter().map(|project| project.id).collect())
+    }
+
+    /// The same with their keys and names. Of a project that was merged itself, it is what was
+    /// merged into it before that: not what it went into.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn list_family(&mut self, id: ProjectId) -> Result<Vec<Project>, StoreError> {
+        let rows: Vec<ProjectRow> = sqlx::query_as(
+            "with recursive family as (
+               select project_id, uid, key, name from projects
+               where tenant_id = $1 and project_id = $2
+               union
+               select p.project_id, p.uid, p.key, p.name
+               from family f cross join lateral (
+                 select * from projects
+                 where tenant_id = $1 and merged_into = f.project_id
+                 union all
+                 select * from projects
+                 where tenant_id = $1 and merged_through = f.project_id) p)
+             select project_id, uid, key, name from family order by uid",
         )
         .bind(self.tenant.key())
         .bind(id.key)
         .fetch_all(&mut *self.tx)
         .await?;
-        let id = |(key, uuid)| ProjectId { key, uuid };
-        Ok(rows.into_iter().map(id).collect())
+        Ok(rows.into_iter().map(Project::from).collect())
     }
 }

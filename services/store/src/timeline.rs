@@ -22,8 +22,8 @@ struct Neighbour {
 
 impl TenantTx {
     /// For each anchor, in the order given: up to `before` readable rows before it, itself, and
-    /// up to `after` behind it, by (`at`, kind, number), all of the anchor's own project. An
-    /// anchor that is gone or unreadable has none.
+    /// up to `after` behind it, by (`at`, kind, number), all of the anchor's own project and
+    /// what is merged with it. An anchor that is gone or unreadable has none.
     ///
     /// # Errors
     /// As any call of the store.
@@ -69,25 +69,37 @@ impl TenantTx {
             row_columns!("n"),
             ", n.read_tokens from",
             records_by_id!(),
+            // What was merged with the anchor's project is one with it.
             " cross join lateral (
-               (select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id,
-                  b.read_tokens
-                from records b
-                where b.tenant_id = $1 and b.project_id = r.project_id
-                  and (b.at, b.kind, b.number) < (r.at, r.kind, r.number) and ",
+               select coalesce(o.merged_into, o.project_id) as root from projects o
+               where o.tenant_id = $1 and o.project_id = r.project_id) o
+             cross join lateral (
+               select o.root || array(
+                 select m.project_id from projects m
+                 where m.tenant_id = $1 and m.merged_into = o.root) as family) h
+             cross join lateral (
+               (select b.* from unnest(h.family) f (project_id) cross join lateral (
+                  select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id,
+                    b.read_tokens
+                  from records b
+                  where b.tenant_id = $1 and b.project_id = f.project_id
+                    and (b.at, b.kind, b.number) < (r.at, r.kind, r.number) and ",
             readable!("b"),
-            "   order by b.at desc, b.kind desc, b.number desc limit $6)
+            "     order by b.at desc, b.kind desc, b.number desc limit $6) b
+                order by b.at desc, b.kind desc, b.number desc limit $6)
                union all
                select r.kind, r.number, r.title, r.obs_type, r.at, r.project_id, r.author_id,
                  r.read_tokens
                union all
-               (select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id,
-                  b.read_tokens
-                from records b
-                where b.tenant_id = $1 and b.project_id = r.project_id
-                  and (b.at, b.kind, b.number) > (r.at, r.kind, r.number) and ",
+               (select b.* from unnest(h.family) f (project_id) cross join lateral (
+                  select b.kind, b.number, b.title, b.obs_type, b.at, b.project_id, b.author_id,
+                    b.read_tokens
+                  from records b
+                  where b.tenant_id = $1 and b.project_id = f.project_id
+                    and (b.at, b.kind, b.number) > (r.at, r.kind, r.number) and ",
             readable!("b"),
-            "   order by b.at, b.kind, b.number limit $7)) n ",
+            "     order by b.at, b.kind, b.number limit $7) b
+                order by b.at, b.kind, b.number limit $7)) n ",
             row_joins!("n"),
             " where ",
             readable!("r"),

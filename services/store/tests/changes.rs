@@ -120,7 +120,7 @@ async fn what_changes_again_moves_and_what_is_deleted_leaves_a_stone() {
     assert_eq!(told(&found, &ben), lines(&first));
     assert_eq!(found.next, 4);
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    let promoted = tx.promote_record(ids(&["2"])[0], &ada).await;
+    let promoted = tx.promote_record(ids(&["2"])[0], &ada, minute(1)).await;
     assert_eq!(promoted.expect("answered"), Promoted::Done);
     let deleted = tx
         .delete_record(ids(&["3"])[0], &ada, false, minute(1))

@@ -238,7 +238,7 @@ async fn a_promotion_and_a_deletion_of_one_record_wait_for_each_other() {
     assert_eq!(deleted.expect("answered"), Deleted::Done);
     let second = async {
         let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-        let promoted = tx.promote_record(id, &reader(twin.owner)).await;
+        let promoted = tx.promote_record(id, &reader(twin.owner), minute(1)).await;
         promoted.expect("answered")
     };
     let commit = async {
@@ -257,7 +257,7 @@ async fn promote(
 ) -> Promoted {
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
     let promoted = tx
-        .promote_record(ids(&[id])[0], by)
+        .promote_record(ids(&[id])[0], by, minute(1))
         .await
         .expect("answered");
     tx.commit().await.expect("commit");

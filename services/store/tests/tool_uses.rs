@@ -324,7 +324,9 @@ async fn a_stored_value_of_no_meaning_is_named() {
 
 async fn delete(db: &TestDb, twin: &Twin, number: i64, reader: &Reader, admin: bool) -> Deleted {
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    let deleted = tx.delete_tool_use(ToolUseId(number), reader, admin).await;
+    let deleted = tx
+        .delete_tool_use(ToolUseId(number), reader, admin, minute(1))
+        .await;
     tx.commit().await.expect("commit");
     deleted.expect("answered")
 }

@@ -15,16 +15,19 @@ use cairn_domain::quota::Quota;
 use cairn_domain::scope::Role;
 use cairn_domain::text::{Held, SearchTerms, terms};
 use cairn_store::StoreError;
+use cairn_store::audit::AuditPick;
 use cairn_store::changes::{Room, Whose};
-use cairn_store::credentials::{KeyOwner, Noted};
+use cairn_store::credentials::{KeyOwner, KeyScope, Noted};
 use cairn_store::events::{EventOutcome, EventStatus};
 use cairn_store::export::{ExportFilter, ExportSpan};
 use cairn_store::grants::{Pick, Presented, Rotation};
 use cairn_store::import::ImportedSession;
 use cairn_store::jobs::{JobKind, NewJob};
+use cairn_store::members::{Manager, MemberChange, MemberChanged};
 use cairn_store::purge::{PurgeFilter, Purger, Span};
 use cairn_store::records::{Deleted, Promoted};
 use cairn_store::search::{Found, Question, Walk, Words};
+use cairn_store::sessions::SessionPick;
 use cairn_store::test_util::{TestDb, Twin};
 use cairn_store::tool_uses::EvidenceRead;
 use cairn_store::usage::UsagePick;
@@ -35,8 +38,10 @@ use uuid::Uuid;
 
 /// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
 const COVERED: &[&str] = &[
+    "append_audit",
     "approve_device",
     "begin_grant",
+    "change_member",
     "changes",
     "check_events",
     "clear_contexts",
@@ -45,6 +50,7 @@ const COVERED: &[&str] = &[
     "context_by_file",
     "context_revision",
     "context_totals",
+    "count_members",
     "count_purge",
     "count_requests",
     "count_tokens",
@@ -67,10 +73,14 @@ const COVERED: &[&str] = &[
     "find_tool_uses",
     "find_work_entry",
     "get_listed",
+    "get_member",
+    "get_project",
     "get_project_family",
     "get_records",
     "get_rows",
+    "get_session",
     "get_setting",
+    "get_settings",
     "get_tenant_name",
     "has_refresh",
     "horizon",
@@ -81,13 +91,23 @@ const COVERED: &[&str] = &[
     "insert_authorization",
     "insert_browser_session",
     "insert_credential",
+    "insert_credential_by",
     "insert_member",
+    "insert_member_by",
     "insert_sign_in_code",
     "last_reply",
+    "list_audit",
+    "list_credentials",
+    "list_family",
     "list_grants",
+    "list_members",
     "list_projects",
+    "list_projects_after",
+    "list_sessions",
     "lock_authorization",
+    "lock_settings",
     "member_to_sign_in",
+    "merge_project",
     "newest_tool_uses",
     "newest_work_entry",
     "note",
@@ -98,12 +118,17 @@ const COVERED: &[&str] = &[
     "record_events",
     "redeem_sign_in_code",
     "reindex",
+    "remove_member",
+    "rename_project",
     "repeated_events",
     "require_quota",
     "require_tokens",
+    "resolve_projects",
     "revoke_credential",
+    "revoke_credential_by",
     "revoke_grant",
     "rotate_refresh",
+    "save_settings",
     "scrub_sessions",
     "search",
     "search_in_time",
@@ -372,6 +397,128 @@ async fn usage_and_quotas_show_nothing_of_the_other_tenant() {
 }
 
 #[tokio::test]
+async fn management_shows_nothing_of_the_other_tenant() {
+    let db = TestDb::new().await;
+    let (me, other) = fill(&db).await;
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    assert_eq!(tx.get_member("zoe").await.expect("find"), None);
+    let members = tx.list_members(None, 10).await.expect("list");
+    let handles: Vec<_> = members.iter().map(|member| &member.handle).collect();
+    assert_eq!(handles, ["ada", "ben"]);
+    assert_eq!(tx.count_members().await.expect("a count"), 2);
+    for projects in [None, Some(&[other.project.id][..])] {
+        let scope = KeyScope {
+            owner: Some(other.twin.owner),
+            projects,
+        };
+        let keys = tx.list_credentials(&scope, None, 10).await;
+        assert_eq!(keys.expect("list"), []);
+    }
+    let keys = tx.list_credentials(&KeyScope::default(), None, 10).await;
+    let keys: Vec<_> = keys.expect("list").into_iter().map(|k| k.key_id).collect();
+    assert_eq!(keys, ["acme"]);
+    let uuid = other.project.id.uuid;
+    assert_eq!(tx.get_project(uuid).await.expect("find"), None);
+    let found = tx.resolve_projects(&other.project.key, None).await;
+    assert_eq!(found.expect("find"), []);
+    let within = tx
+        .resolve_projects("my-app", Some(&[other.project.id]))
+        .await;
+    assert_eq!(within.expect("find"), []);
+    let family = tx.list_family(other.project.id).await;
+    assert_eq!(family.expect("family"), []);
+    let listed = tx
+        .list_projects_after(None, Some(other.project.id), 10)
+        .await;
+    assert_eq!(listed.expect("list"), []);
+    let listed = tx.list_projects_after(None, None, 10).await;
+    assert_eq!(listed.expect("list").len(), 1);
+    assert_eq!(tx.get_settings().await.expect("settings").tools, "core");
+    let stored = tx.lock_settings().await.expect("settings");
+    assert!(stored.is_empty(), "{stored:?}");
+    let pick = AuditPick {
+        limit: 100,
+        ..AuditPick::default()
+    };
+    let lines = tx.list_audit(&pick).await.expect("lines");
+    assert!(lines.iter().all(|line| !line.target.contains("umbra")));
+    for who in [me.owner, other.twin.owner] {
+        for (reader, sees) in [(reader(who), 1), (reader_of(who, &[other.project.id]), 0)] {
+            let pick = SessionPick {
+                evidence: true,
+                limit: 10,
+                ..SessionPick::default()
+            };
+            let sessions = tx.list_sessions(&pick, &reader).await.expect("list");
+            assert_eq!(sessions.len(), sees);
+            let session = other.session.to_string();
+            let theirs = tx.get_session(&session, true, &reader).await;
+            assert_eq!(theirs.expect("find"), None);
+        }
+    }
+    tx.commit().await.expect("commit");
+}
+
+#[tokio::test]
+async fn management_changes_nothing_of_the_other_tenant() {
+    let db = TestDb::new().await;
+    let (me, other) = fill(&db).await;
+    let mut admin = db.admin().await;
+    let before = contents(&mut admin, &other.twin).await;
+    let manager = Manager {
+        actor: Some(me.owner),
+        is_owner: true,
+        now: minute(1),
+    };
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    let change = MemberChange {
+        role: Some(Role::Reader),
+        email: Some(Some("zoe@example.com")),
+    };
+    let changed = tx.change_member("zoe", &change, &manager).await;
+    assert_eq!(changed.expect("answered"), MemberChanged::NotFound);
+    let removed = tx.remove_member("zoe", &manager).await;
+    assert_eq!(removed.expect("answered"), MemberChanged::NotFound);
+    let email = Some("zoe@example.com");
+    let added = tx.insert_member_by(Some(me.owner), "zoe", email, Role::Member, minute(1));
+    added.await.expect("a handle of both");
+    let removed = tx.remove_member("zoe", &manager).await;
+    assert!(matches!(removed, Ok(MemberChanged::Done(_))), "{removed:?}");
+    let any = KeyScope::default();
+    let revoked = tx.revoke_credential_by(Some(me.owner), "umbrakey", &any, minute(1));
+    assert!(!revoked.await.expect("answered"));
+    tx.insert_credential_by(Some(me.owner), &credential("minekey", me.owner))
+        .await
+        .expect("a key");
+    let mut settings = tx.lock_settings().await.expect("settings");
+    settings.insert("tools".to_owned(), "legacy".into());
+    let tools = ["tools".to_owned()];
+    tx.save_settings(&settings, &tools, None, minute(1))
+        .await
+        .expect("its own");
+    let own = tx.find_projects("my-app").await.expect("find").remove(0);
+    let own = own.project.id;
+    tx.rename_project(own, "ours", None, minute(1))
+        .await
+        .expect("its own");
+    tx.append_audit(None, "test", "umbra", serde_json::json!({}), minute(1))
+        .await
+        .expect("its own");
+    tx.commit().await.expect("commit");
+    for (project, into) in [(own, other.project.id), (other.project.id, own)] {
+        let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+        tx.merge_project(project, into, None, minute(1))
+            .await
+            .expect_err("no such project");
+        let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+        tx.rename_project(other.project.id, "ours", None, minute(1))
+            .await
+            .expect_err("no such project");
+    }
+    assert_eq!(contents(&mut admin, &other.twin).await, before);
+}
+
+#[tokio::test]
 async fn work_lists_show_nothing_of_the_other_tenant() {
     let db = TestDb::new().await;
     let (me, other) = fill(&db).await;
@@ -569,16 +716,16 @@ async fn writes_change_nothing_of_the_other_tenant() {
             .await;
         assert_eq!(deleted.expect("answered"), Deleted::NotFound);
         for who in [me.owner, other.twin.owner] {
-            let promoted = tx.promote_record(id, &reader(who)).await;
+            let promoted = tx.promote_record(id, &reader(who), minute(1)).await;
             assert_eq!(promoted.expect("answered"), Promoted::NotFound);
         }
     }
     let deleted = tx
-        .delete_tool_use(ToolUseId(2), &reader(me.owner), true)
+        .delete_tool_use(ToolUseId(2), &reader(me.owner), true, minute(1))
         .await;
     assert_eq!(deleted.expect("answered"), Deleted::NotFound);
     let deleted = tx
-        .delete_tool_use(ToolUseId(1), &reader(me.owner), true)
+        .delete_tool_use(ToolUseId(1), &reader(me.owner), true, minute(1))
         .await;
     assert_eq!(deleted.expect("answered"), Deleted::Done, "its own");
     tx.insert_member("zoe", None, Role::Reader, minute(1))

@@ -126,7 +126,7 @@ async fn what_is_deleted_is_kept_no_more_but_was_used() {
     tx.delete_record(ids(&["1"])[0], &reader(me.owner), false, minute(1))
         .await
         .expect("deleted");
-    tx.delete_tool_use(ToolUseId(1), &reader(me.owner), false)
+    tx.delete_tool_use(ToolUseId(1), &reader(me.owner), false, minute(1))
         .await
         .expect("deleted");
     tx.commit().await.expect("commit");

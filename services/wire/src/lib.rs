@@ -8,6 +8,7 @@
 pub mod problem;
 pub use problem::{Code, Problem};
 
+pub mod audit;
 pub mod auth;
 pub mod changes;
 pub mod context;
@@ -15,13 +16,19 @@ pub mod events;
 pub mod export;
 pub mod grants;
 pub mod import;
+pub mod keys;
+pub mod members;
 pub mod observations;
+pub mod pages;
+pub mod projects;
 pub mod purge;
 pub mod query;
 pub mod reading;
 pub mod search;
 pub mod session;
+pub mod sessions;
 pub mod sign_in;
+pub mod tenant;
 pub mod tenant_deletion;
 pub mod time;
 pub mod timeline;

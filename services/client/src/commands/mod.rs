@@ -1,10 +1,14 @@
 //! Commands for people. Each prints plain text and ends with a [`Failure`] or none.
 
+pub mod audit;
 mod device;
 pub mod export;
 pub mod flush;
 pub mod import;
+pub mod key;
 pub mod login;
+pub mod member;
+pub mod project;
 pub mod record;
 pub mod search;
 pub mod show;
@@ -14,6 +18,8 @@ pub mod work;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use cairn_wire::pages::Page;
 
 use crate::account::{self, Account};
 use crate::api::{self, Api};
@@ -27,6 +33,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// How long a person waits for git to name a repository.
 const GIT_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Items of one page where all are wanted: the most that the service gives.
+const PAGE: u32 = 200;
 
 /// What is told of something that would be kept of an excluded folder.
 pub const EXCLUDED: &str = "Not stored: this folder is excluded.";
@@ -66,6 +75,11 @@ impl Client {
 
     /// Calls for a person who is signed in, with this folder's project as the current one.
     fn api(&self) -> Result<Api, Failure> {
+        Ok((self.api_anywhere()?).within(&self.named_project()?.name.key))
+    }
+
+    /// Calls for a person who is signed in, wherever they are: what concerns the whole tenant.
+    fn api_anywhere(&self) -> Result<Api, Failure> {
         let service = self.settings.service()?;
         let ready = tokens::ready(&self.dirs, &self.settings, service);
         let account = api::block_on(ready)?;
@@ -74,8 +88,7 @@ impl Client {
                 "nobody is signed in at {service}"
             )));
         }
-        let api = Api::new(service, account.as_ref(), DEADLINE)?;
-        Ok(api.within(&self.named_project()?.name.key))
+        Api::new(service, account.as_ref(), DEADLINE)
     }
 
     /// Refuses what would be kept of an excluded folder.
@@ -102,4 +115,22 @@ pub fn no_home() -> Failure {
 /// Prints text and a line end. A reader that has gone away has read enough.
 fn say(text: &str) {
     drop(writeln!(std::io::stdout(), "{}", text.trim_end()));
+}
+
+/// Every item of a list, page after page.
+async fn all_items<T: serde::de::DeserializeOwned>(
+    api: &Api,
+    path: &str,
+) -> Result<Vec<T>, Failure> {
+    let (mut items, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let after = cursor.map(|cursor| format!("&cursor={cursor}"));
+        let address = format!("{path}?limit={PAGE}{}", after.unwrap_or_default());
+        let page: Page<T> = api.json(api.get(&address)).await?;
+        items.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(items);
+        }
+    }
 }

@@ -23,8 +23,11 @@ use first_commit::Answer;
 
 pub use git::Checkout;
 
-/// Characters of the line in a `.cairn-project` file.
-const NAME_CHARS: usize = 128;
+/// The file that names a folder's project.
+pub const FILE: &str = ".cairn-project";
+
+/// Characters of the line in it.
+pub const NAME_CHARS: usize = 128;
 
 /// A folder's project, and what its records say about the checkout.
 #[derive(Clone, Debug)]
@@ -127,12 +130,20 @@ fn named_by_file(folder: &Path, root: &Path) -> Option<ProjectName> {
         .ancestors()
         .take_while(|above| above.starts_with(root));
     up_to_root.into_iter().find_map(|folder| {
-        let path = folder.join(".cairn-project");
+        let path = folder.join(FILE);
         let text = files::read_text(&path, files::SMALL, files::Links::Refuse).ok()?;
-        let line = text.lines().next()?.trim();
-        let fits = (1..=NAME_CHARS).contains(&line.chars().count());
-        fits.then(|| project(format!("name:{line}"), line))?
+        let line = file_line(text.lines().next()?)?;
+        project(format!("name:{line}"), line)
     })
+}
+
+/// The line of the file that names a project so; `None` if no line does.
+#[must_use]
+pub fn file_line(text: &str) -> Option<&str> {
+    let line = text.trim();
+    let is_line = !line.chars().any(|c| matches!(c, '\n' | '\r' | '\0'));
+    let fits = (1..=NAME_CHARS).contains(&line.chars().count());
+    (is_line && fits && project(format!("name:{line}"), line).is_some()).then_some(line)
 }
 
 fn named_by_origin(checkout: &Checkout) -> Option<ProjectName> {

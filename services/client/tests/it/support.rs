@@ -565,6 +565,7 @@ fn content(inner: &mut Inner, path: &str, body: &[u8], tenant: &str) -> Response
         "/oauth/revoke" => StatusCode::OK.into_response(),
         "/v1/observations/batch" | "/v1/tool-uses/batch" => records(path, body),
         "/mcp" => rpc(body),
+        _ if crate::manage::answers(path) => crate::manage::answer(path, body),
         _ => (
             StatusCode::NOT_FOUND,
             axum::Json(json!({"type": "urn:cairn:problem:not_found",

@@ -6,7 +6,7 @@ use cairn_domain::Rejection;
 use cairn_domain::event::{EventBody, EventDraft, Origin};
 use cairn_domain::hlc::Hlc;
 use cairn_domain::limits;
-use cairn_domain::project::{self, fold};
+use cairn_domain::project;
 use cairn_domain::scope::Scope;
 use cairn_store::StoreError;
 use cairn_store::events::{EventBatch, EventOutcome, EventStatus, PreparedEvent, Recorded};
@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::projects::{place, widest_reader};
+use super::projects::{place, reported_keys, widest_reader};
 use super::{Attempts, Failure, note_quota};
 use crate::app::App;
 use crate::auth::Caller;
@@ -41,8 +41,11 @@ pub async fn record(app: &App, caller: &Caller, json: String) -> Result<BatchAns
     let sent = apart(move || Sent::of(&json)).await?;
     take_events(app, caller, sent.batch.items.len()).await?;
     let here = current_project(app, caller).await?;
-    let who = caller.clone();
-    let read = apart(move || Reading::of(&who, here.as_ref(), sent, arrived_at)).await?;
+    let reporter = Reporter {
+        caller: caller.clone(),
+        keys: reported_keys(app, caller).await?,
+    };
+    let read = apart(move || Reading::of(&reporter, here.as_ref(), sent, arrived_at)).await?;
     let stored = store(app, caller, &read.events, arrived_at, Origin::Api, true).await?;
     let mut outcomes = read.events.iter().zip(stored.outcomes);
     let mut items = Vec::with_capacity(read.items.len());
@@ -77,7 +80,7 @@ async fn current_project(app: &App, caller: &Caller) -> Result<Option<ProjectNam
             tx.commit().await?;
             Some(
                 place
-                    .project
+                    .written
                     .map_or_else(|| text.clone(), |project| project.key),
             )
         }
@@ -113,7 +116,13 @@ impl Sent {
     }
 }
 
-/// A batch as it was read.
+/// Who reports, and under which keys alone, if the credential is limited.
+struct Reporter {
+    caller: Caller,
+    keys: Option<Vec<String>>,
+}
+
+/// A batch as it was read: work of some time, for a thread that nobody waits for.
 struct Reading {
     /// For each item, why it is refused; none for one of `events`, in their order.
     items: Vec<Option<ItemAnswer>>,
@@ -123,7 +132,7 @@ struct Reading {
 
 impl Reading {
     fn of(
-        caller: &Caller,
+        reporter: &Reporter,
         here: Option<&ProjectName>,
         sent: Sent,
         arrived_at: DateTime<Utc>,
@@ -138,11 +147,11 @@ impl Reading {
                 .unwrap_or(arrived_at),
             project: batch.project.as_ref().or(here),
             machine: batch.machine.as_deref(),
-            visibility: caller.visibility,
+            visibility: reporter.caller.visibility,
         };
         let (mut items, mut events) = (Vec::new(), Vec::new());
         for (index, raw) in batch.items.iter().enumerate() {
-            items.push(match parse(raw, around, caller, &mut reader) {
+            items.push(match parse(raw, around, reporter, &mut reader) {
                 Ok(draft) => {
                     events.push(PreparedEvent::of(draft)?);
                     None
@@ -305,17 +314,17 @@ fn batch_of<'a>(
 fn parse(
     raw: &RawValue,
     around: Surroundings<'_>,
-    caller: &Caller,
+    reporter: &Reporter,
     reader: &mut Reader,
 ) -> Result<EventDraft, Rejection> {
     let item = Item::read(raw.get(), reader)?;
     let digest = digest(&item.kind, item.body.as_deref().map_or("", RawValue::get));
     let event = item.parse(around, digest, reader)?;
     if matches!(event.body, EventBody::WorkEntry { .. }) {
-        caller.require(Scope::WorkWrite)?;
+        reporter.caller.require(Scope::WorkWrite)?;
     }
-    if let Some(limit) = &caller.project_limit
-        && fold(&limit.key) != event.project.folded()
+    if let Some(keys) = &reporter.keys
+        && !keys.contains(&event.project.folded())
     {
         return Err(Rejection::NotFound);
     }

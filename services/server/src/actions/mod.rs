@@ -1,16 +1,22 @@
 //! Actions: what a caller can do, one file each. HTTP and MCP are two doors to them.
 
+pub mod audit;
 pub mod changes;
 pub mod context;
 pub mod events;
 pub mod export;
 pub mod grants;
 pub mod import;
+pub mod keys;
+pub mod members;
 pub mod observations;
+mod pages;
 pub mod projects;
 pub mod purge;
 pub mod search;
+pub mod sessions;
 pub mod sign_in;
+pub mod tenant;
 pub mod tenant_deletion;
 pub mod timeline;
 pub mod tool_uses;

@@ -1,8 +1,12 @@
-//! Projects: which of them a call is about (contract 2.1).
+//! Projects: which of them a call is about (contract 2.1), and what an admin does with them.
+
+mod manage;
+
+pub use manage::{change, list, resolve};
 
 use cairn_domain::Rejection;
 use cairn_domain::ids::ProjectId;
-use cairn_domain::project::{Family, Project, ProjectKey, ProjectSet, Reader};
+use cairn_domain::project::{Family, Project, ProjectKey, ProjectSet, Reader, Resolved, fold};
 use cairn_store::TenantTx;
 use uuid::Uuid;
 
@@ -17,6 +21,8 @@ pub struct Place {
     pub reader: Reader,
     /// The one project that is meant; `None` for `*`.
     pub project: Option<Project>,
+    /// Where a write goes: the project itself, or the merged one that was named.
+    pub written: Option<Project>,
     /// The name to show for a project that nothing has been written to yet.
     pub unborn: Option<String>,
 }
@@ -75,7 +81,7 @@ pub async fn place(
     }
     if let Some(text) = &caller.current_project {
         return match find(tx, caller, text).await? {
-            Some(family) => Ok(one(caller, family)),
+            Some(found) => Ok(one(caller, found)),
             None if caller.project_limit.is_some() => Err(Rejection::NotFound.into()),
             None => unborn(caller, text),
         };
@@ -188,7 +194,7 @@ pub async fn last_known<'a>(
 /// # Errors
 /// `project_required` for `*`; `invalid_field` for a key over its limit.
 pub fn project_key(place: &Place, caller: &Caller) -> Result<ProjectKey, Failure> {
-    match (&place.project, &place.unborn, &caller.current_project) {
+    match (&place.written, &place.unborn, &caller.current_project) {
         (Some(project), ..) => Ok(ProjectKey {
             key: project.key.clone(),
             name: project.name.clone(),
@@ -198,14 +204,39 @@ pub fn project_key(place: &Place, caller: &Caller) -> Result<ProjectKey, Failure
     }
 }
 
+/// The keys under which a caller may report events, in the form in which keys are compared: that
+/// of the credential's limit and of what was merged into it. None for a caller without a limit.
+///
+/// # Errors
+/// The store's.
+pub async fn reported_keys(app: &App, caller: &Caller) -> Result<Option<Vec<String>>, Failure> {
+    let Some(limit) = &caller.project_limit else {
+        return Ok(None);
+    };
+    let tx = app.store.tenant(caller.tenant, "projects.reported_keys");
+    let mut tx = tx.await?;
+    let family = tx.list_family(limit.id).await?;
+    tx.commit().await?;
+    Ok(Some(family.iter().map(|one| fold(&one.key)).collect()))
+}
+
 /// The one project that a text names among those the caller may see.
-async fn find(tx: &mut TenantTx, caller: &Caller, text: &str) -> Result<Option<Family>, Failure> {
-    let mut found = tx.find_projects(text).await?;
-    if let Some(limit) = &caller.project_limit {
-        found.retain(|family| family.members.contains(&limit.id));
-    }
+async fn find(tx: &mut TenantTx, caller: &Caller, text: &str) -> Result<Option<Resolved>, Failure> {
+    let Some(limit) = &caller.project_limit else {
+        let found = tx.resolve_projects(text, None).await?;
+        return only(text, found);
+    };
+    // Merged into another, it is still all that there is for this credential.
+    let family = family_of(tx, limit).await?;
+    let found = tx.resolve_projects(text, Some(&family.members)).await?;
+    let found = only(text, found)?;
+    Ok(found.map(|found| Resolved { family, ..found }))
+}
+
+fn only(text: &str, mut found: Vec<Resolved>) -> Result<Option<Resolved>, Failure> {
     if found.len() > 1 {
-        let candidates = found.into_iter().map(|family| family.project.key).collect();
+        let candidates = found.into_iter();
+        let candidates = candidates.map(|found| found.family.project.key).collect();
         return Err(Rejection::AmbiguousProject {
             name: text.to_owned(),
             candidates,
@@ -216,21 +247,31 @@ async fn find(tx: &mut TenantTx, caller: &Caller, text: &str) -> Result<Option<F
 }
 
 async fn limited(tx: &mut TenantTx, caller: &Caller, limit: &Project) -> Result<Place, Failure> {
-    let family = Family {
-        members: tx.get_project_family(limit.id).await?,
-        project: limit.clone(),
-    };
-    Ok(one(caller, family))
+    let family = family_of(tx, limit).await?;
+    let named = family.project.clone();
+    Ok(one(caller, Resolved { family, named }))
 }
 
-fn one(caller: &Caller, family: Family) -> Place {
+/// What a credential with this limit sees. The name is read anew: the credential may have been
+/// read before it changed.
+async fn family_of(tx: &mut TenantTx, limit: &Project) -> Result<Family, Failure> {
+    let family = tx.list_family(limit.id).await?;
+    let now = family.iter().find(|project| project.id == limit.id);
+    Ok(Family {
+        project: now.unwrap_or(limit).clone(),
+        members: family.iter().map(|project| project.id).collect(),
+    })
+}
+
+fn one(caller: &Caller, found: Resolved) -> Place {
     let reader = Reader {
         principal: caller.principal,
-        projects: ProjectSet::Only(family.members),
+        projects: ProjectSet::Only(found.family.members),
     };
     Place {
         reader,
-        project: Some(family.project),
+        project: Some(found.family.project),
+        written: Some(found.named),
         unborn: None,
     }
 }
@@ -243,6 +284,7 @@ fn everywhere(caller: &Caller) -> Place {
     Place {
         reader,
         project: None,
+        written: None,
         unborn: None,
     }
 }
@@ -256,6 +298,7 @@ fn unborn(caller: &Caller, text: &str) -> Result<Place, Failure> {
     Ok(Place {
         reader,
         project: None,
+        written: None,
         unborn: Some(key.name),
     })
 }

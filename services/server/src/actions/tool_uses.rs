@@ -144,8 +144,8 @@ pub async fn delete(app: &App, caller: &Caller, id: ToolUseId) -> Result<(), Fai
     caller.require(Scope::MemoryWrite)?;
     let mut tx = app.store.tenant(caller.tenant, "tool_uses.delete").await?;
     let place = place_by_id(&mut tx, caller, None).await?;
-    let is_admin = caller.is_admin();
-    match tx.delete_tool_use(id, &place.reader, is_admin).await? {
+    let (is_admin, now) = (caller.is_admin(), app.clock.now());
+    match tx.delete_tool_use(id, &place.reader, is_admin, now).await? {
         Deleted::Done => {
             tx.commit().await?;
             Ok(())

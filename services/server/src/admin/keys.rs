@@ -5,7 +5,7 @@ use cairn_domain::ids::ProjectId;
 use cairn_domain::limits;
 use cairn_domain::scope::{Scope, Scopes};
 use cairn_store::bus::Message;
-use cairn_store::credentials::{KeyOwner, NewCredential};
+use cairn_store::credentials::{KeyOwner, KeyScope, ListedCredential, NewCredential};
 use cairn_store::{Store, StoreError, TenantTx};
 use chrono::TimeDelta;
 use clap::Subcommand;
@@ -36,6 +36,11 @@ pub enum KeyCommand {
         /// Days until it ends: 1 to 365.
         #[arg(long)]
         days: Option<u32>,
+    },
+    /// List the keys that were not revoked, the newest first.
+    List {
+        /// The tenant's name.
+        tenant: String,
     },
     /// End a key.
     Revoke {
@@ -72,12 +77,36 @@ impl KeyCommand {
                 let key = create_key(store, clock, &tenant, &terms).await?;
                 Ok(key.reveal())
             }
+            Self::List { tenant } => list_keys(store, &tenant).await,
             Self::Revoke { tenant, key_id } => {
                 revoke_key(store, clock, &tenant, &key_id).await?;
                 Ok("revoked".to_owned())
             }
         }
     }
+}
+
+async fn list_keys(store: &Store, tenant: &str) -> anyhow::Result<String> {
+    let tenant = find_tenant(store, tenant).await?;
+    let mut tx = store.tenant(tenant, "admin.list_keys").await?;
+    let keys = tx
+        .list_credentials(&KeyScope::default(), None, u32::MAX)
+        .await?;
+    tx.commit().await?;
+    let line = |key: &ListedCredential| {
+        let used = key.last_used_at.map(cairn_wire::time::text);
+        format!(
+            "{}  {}  {}  {}  {}  ends {}  used {}",
+            key.key_id,
+            key.owner,
+            key.name,
+            key.scopes.names().join(","),
+            key.project.as_deref().unwrap_or("*"),
+            cairn_wire::time::text(key.expires_at),
+            used.as_deref().unwrap_or("never")
+        )
+    };
+    Ok(keys.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// What a new key may do and for how long.

@@ -3,7 +3,9 @@
 use anyhow::{Context, bail};
 use cairn_domain::limits;
 use cairn_domain::scope::{Role, Scope};
+use cairn_store::bus::Message;
 use cairn_store::credentials::KeyOwner;
+use cairn_store::members::{Manager, Member, MemberChange, MemberChanged};
 use cairn_store::{Store, StoreError};
 use clap::Subcommand;
 
@@ -34,26 +36,74 @@ pub enum MemberCommand {
         /// The member's handle.
         handle: String,
     },
+    /// List the members.
+    List {
+        /// The tenant's name.
+        tenant: String,
+    },
+    /// Make a member something else.
+    Role {
+        /// The tenant's name.
+        tenant: String,
+        /// The member's handle.
+        handle: String,
+        /// owner, admin, member or reader.
+        #[arg(value_parser = parse_role)]
+        role: Role,
+    },
+    /// Remove a member and end all their keys. What they shared stays.
+    Remove {
+        /// The tenant's name.
+        tenant: String,
+        /// The member's handle.
+        handle: String,
+    },
 }
 
 impl MemberCommand {
     /// Does it; answers what is to be printed.
     ///
     /// # Errors
-    /// As [`add_member`] and [`make_code`].
+    /// As [`add_member`] and [`make_code`]; if there is no such tenant or member, or nobody would own
+    /// the tenant.
     pub async fn run(self, operator: &Operator<'_>) -> anyhow::Result<String> {
+        let Operator { store, clock } = operator;
         match self {
             Self::Add {
                 tenant,
                 handle,
                 role,
             } => {
-                let key =
-                    add_member(operator.store, operator.clock, &tenant, &handle, role).await?;
+                let key = add_member(store, clock, &tenant, &handle, role).await?;
                 Ok(key.reveal())
             }
-            Self::Code { tenant, handle } => {
-                make_code(operator.store, operator.clock, &tenant, &handle).await
+            Self::Code { tenant, handle } => make_code(store, clock, &tenant, &handle).await,
+            Self::List { tenant } => list_members(store, &tenant).await,
+            Self::Role {
+                tenant,
+                handle,
+                role,
+            } => {
+                let tenant = find_tenant(store, &tenant).await?;
+                let mut tx = store.tenant(tenant, "admin.change_member").await?;
+                let change = MemberChange {
+                    role: Some(role),
+                    ..MemberChange::default()
+                };
+                let changed = tx.change_member(&handle, &change, &manager(clock)).await?;
+                check(changed, &handle)?;
+                tx.commit().await?;
+                store.bus().publish(Message::RightsChanged(tenant.uuid()));
+                Ok(format!("{handle} is {}", role.name()))
+            }
+            Self::Remove { tenant, handle } => {
+                let tenant = find_tenant(store, &tenant).await?;
+                let mut tx = store.tenant(tenant, "admin.remove_member").await?;
+                let removed = tx.remove_member(&handle, &manager(clock)).await?;
+                check(removed, &handle)?;
+                tx.commit().await?;
+                store.bus().publish(Message::RightsChanged(tenant.uuid()));
+                Ok(format!("{handle} is removed"))
             }
         }
     }
@@ -112,6 +162,41 @@ pub async fn make_code(
         .await?;
     tx.commit().await?;
     Ok(code)
+}
+
+/// The operator may do all.
+fn manager(clock: &Clock) -> Manager {
+    Manager {
+        actor: None,
+        is_owner: true,
+        now: clock.now(),
+    }
+}
+
+fn check(changed: MemberChanged, handle: &str) -> anyhow::Result<()> {
+    match changed {
+        MemberChanged::Done(_) => Ok(()),
+        MemberChanged::NotFound => bail!("there is no member {handle:?}"),
+        MemberChanged::Forbidden => bail!("owners are not the operator's to change"),
+        MemberChanged::LastOwner => bail!("{handle:?} is the last owner; make another one first"),
+    }
+}
+
+async fn list_members(store: &Store, tenant: &str) -> anyhow::Result<String> {
+    let tenant = find_tenant(store, tenant).await?;
+    let mut tx = store.tenant(tenant, "admin.list_members").await?;
+    let members = tx.list_members(None, u32::MAX).await?;
+    tx.commit().await?;
+    let line = |member: &Member| {
+        let email = member.email.as_deref().unwrap_or("-");
+        let joined = cairn_wire::time::text(member.joined_at);
+        format!(
+            "{}  {}  {email}  {joined}",
+            member.handle,
+            member.role.name()
+        )
+    };
+    Ok(members.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 fn parse_role(name: &str) -> Result<Role, String> {

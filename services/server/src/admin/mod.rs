@@ -1,9 +1,11 @@
 //! `cairn-server admin`: tenants, members and keys from the machine that runs the service. Each
 //! noun has its commands, and what they do, in a file of its own.
 
+mod audit;
 mod keys;
 mod members;
 mod positions;
+mod projects;
 mod purge;
 mod quotas;
 mod tenants;
@@ -14,9 +16,11 @@ use cairn_domain::ids::{TenantId, is_handle};
 use cairn_store::Store;
 use clap::Subcommand;
 
+pub use audit::AuditCommand;
 pub use keys::{KeyCommand, KeyTerms, create_key, revoke_key};
 pub use members::{MemberCommand, add_member, make_code};
 pub use positions::PositionCommand;
+pub use projects::ProjectCommand;
 pub use purge::PurgeCommand;
 pub use quotas::{QuotaCommand, set_quota};
 pub use tenants::{TenantCommand, create_tenant, insert_tenant};
@@ -47,6 +51,11 @@ pub enum Command {
     Purge(PurgeCommand),
     /// Print a fresh key for CAIRN_TOKEN_KEYS.
     TokenKey(TokenKeyCommand),
+    /// Projects.
+    #[command(subcommand)]
+    Project(ProjectCommand),
+    /// Show the audit log, the newest line first.
+    Audit(AuditCommand),
 }
 
 /// Who acts, and on what.
@@ -72,6 +81,8 @@ impl Command {
             Self::Quota(command) => command.run(operator).await,
             Self::Purge(command) => command.run(operator).await,
             Self::TokenKey(command) => Ok(command.run()),
+            Self::Project(command) => command.run(operator).await,
+            Self::Audit(command) => command.run(operator).await,
         }
     }
 }
@@ -80,7 +91,7 @@ impl Command {
     clippy::disallowed_methods,
     reason = "keys are drawn from the system's randomness"
 )]
-fn generate() -> ApiKey {
+pub(crate) fn generate() -> ApiKey {
     ApiKey::generate(&mut rand::rng())
 }
 

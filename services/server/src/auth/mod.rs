@@ -84,6 +84,22 @@ impl Caller {
         })
     }
 
+    /// Demands a scope for what concerns the whole tenant, which a credential that is limited to a
+    /// project sees nothing of, whatever it carries.
+    ///
+    /// # Errors
+    /// `insufficient_scope`.
+    pub fn require_for_tenant(&self, scope: Scope) -> Result<(), Problem> {
+        self.require(scope)?;
+        match self.project_limit {
+            None => Ok(()),
+            Some(_) => Err(Problem {
+                detail: Some("this needs a credential without a project limit".to_owned()),
+                ..Rejection::InsufficientScope(scope).into()
+            }),
+        }
+    }
+
     /// Whether the caller may act on what others wrote.
     #[must_use]
     pub fn is_admin(&self) -> bool {

@@ -8,6 +8,7 @@ pub mod stack;
 
 mod base;
 
+mod audit;
 mod auth;
 mod changes;
 pub mod compat;
@@ -17,10 +18,15 @@ mod export;
 mod grants;
 mod health;
 mod import;
+mod keys;
+mod members;
 mod observations;
+mod projects;
 mod purge;
 mod search;
+mod sessions;
 mod sign_in;
+mod tenant;
 mod tenant_deletion;
 mod timeline;
 mod tool_uses;
@@ -107,6 +113,17 @@ fn verified() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(grants::list))
         .routes(routes!(grants::revoke))
         .routes(routes!(sign_in::make_code))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::get))
+        .routes(routes!(projects::list))
+        .routes(routes!(projects::resolve))
+        .routes(routes!(projects::change))
+        .routes(routes!(members::list, members::add))
+        .routes(routes!(members::change, members::remove))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(tenant::show, tenant::change))
+        .routes(routes!(audit::list))
 }
 
 /// Routes for verified callers that take as long as there is something to do.

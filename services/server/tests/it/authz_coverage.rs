@@ -1,13 +1,15 @@
 //! Every operation of the OpenAPI document and every tool, called by each kind of caller. A new
 //! one that is missing here fails the test.
 
+mod matrix;
+
 use std::collections::BTreeSet;
 
-use cairn_domain::scope::Scope;
+use cairn_domain::scope::{Role, Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Caller, TestApp, item};
+use crate::support::{Caller, PROJECT, TestApp, item};
 
 /// An operation, how it is called, and the scope it needs.
 struct Operation {
@@ -21,9 +23,57 @@ struct Operation {
     is_by_id: bool,
 }
 
+impl Operation {
+    /// The same, naming nothing of anybody's.
+    fn of_many(self) -> Self {
+        Self {
+            is_by_id: false,
+            ..self
+        }
+    }
+}
+
+/// The ids that the first tenant's session and project get, so that they can be asked for.
+const SESSION: &str = "/v1/sessions/0198f000-0000-7000-8000-0000000000c1";
+const PROJECT_ID: &str = "/v1/projects/0198f000-0000-7000-8000-0000000000a1";
+
+/// What the first tenant has, for others to find nothing of: a record of each kind, a member, a
+/// key, a session and a project that can be named.
+async fn fill(app: &TestApp) -> Caller {
+    let owner = app.owner().await;
+    let text = json!({"title": "treasure of acme", "request": "treasure of acme",
+        "text": "treasure of acme", "files_read": ["treasure.rs"], "list": "treasure",
+        "fields": {"note": "treasure of acme"}});
+    let kinds = ["observation", "summary", "prompt", "work_entry"];
+    let mut items = kinds.map(|kind| item(kind, text.clone())).to_vec();
+    items.push(tool_use());
+    owner.events(items).await.ok();
+    app.newcomer("zoe", Role::Member).await;
+    let mut admin = app.db.admin().await;
+    for statement in [
+        "update credentials c set key_id = 'zoeskey23456' from principals p
+         where p.principal_id = c.principal_id and p.name = 'zoe'",
+        "update sessions set uid = '0198f000-0000-7000-8000-0000000000c1'",
+        "update projects set uid = '0198f000-0000-7000-8000-0000000000a1'",
+    ] {
+        let done = sqlx::query(statement).execute(&mut admin).await;
+        assert_eq!(done.expect("it runs").rows_affected(), 1, "{statement}");
+    }
+    owner
+}
+
 fn operations() -> Vec<Operation> {
     let read = Some(Scope::MemoryRead);
     let write = Some(Scope::MemoryWrite);
+    let admin = Some(Scope::TenantAdmin);
+    let manage = |method, path, call, body| Operation {
+        method,
+        path,
+        call,
+        body: Some(body),
+        scope: admin,
+        is_by_id: true,
+    };
     let get = |path, call, scope, is_by_id| Operation {
         method: Method::GET,
         path,
@@ -58,6 +108,45 @@ fn operations() -> Vec<Operation> {
     };
     vec![
         get("/v1/me", "/v1/me", None, false),
+        get("/v1/sessions", "/v1/sessions", read, false),
+        get("/v1/sessions/{id}", SESSION, read, true),
+        get("/v1/projects", "/v1/projects", read, false),
+        post("/v1/projects/resolve", json!({"key": PROJECT}), read),
+        manage(
+            Method::PATCH,
+            "/v1/projects/{id}",
+            PROJECT_ID,
+            json!({"name": "alpha-app"}),
+        ),
+        get("/v1/members", "/v1/members", admin, false),
+        post("/v1/members", json!({"handle": "new"}), admin),
+        manage(
+            Method::PATCH,
+            "/v1/members/{handle}",
+            "/v1/members/zoe",
+            json!({"role": "reader"}),
+        ),
+        manage(
+            Method::DELETE,
+            "/v1/members/{handle}",
+            "/v1/members/zoe",
+            json!({}),
+        ),
+        get("/v1/keys", "/v1/keys", None, false),
+        post("/v1/keys", json!({"name": "treasure"}), None),
+        Operation {
+            scope: None,
+            ..delete("/v1/keys/{id}", "/v1/keys/zoeskey23456")
+        },
+        get("/v1/tenant", "/v1/tenant", admin, false),
+        manage(
+            Method::PATCH,
+            "/v1/tenant",
+            "/v1/tenant",
+            json!({"tools": "core"}),
+        )
+        .of_many(),
+        get("/v1/audit", "/v1/audit", admin, false),
         get("/v1/context", "/v1/context", read, false),
         get("/v1/usage", "/v1/usage", Some(Scope::TenantAdmin), false),
         post("/v1/mem-search", json!({"query": "treasure"}), read),
@@ -353,23 +442,7 @@ async fn nobody_gets_in_without_a_key_or_the_scope() {
 #[tokio::test]
 async fn twins_never_see_each_other_through_any_operation() {
     let app = TestApp::start().await;
-    let (owner, stranger) = (app.owner().await, app.stranger().await);
-    owner
-        .events(vec![
-            item(
-                "observation",
-                json!({"title": "treasure of acme", "files_read": ["treasure.rs"]}),
-            ),
-            item("summary", json!({"request": "treasure of acme"})),
-            item("prompt", json!({"text": "treasure of acme"})),
-            item(
-                "work_entry",
-                json!({"list": "treasure", "fields": {"note": "treasure of acme"}}),
-            ),
-            tool_use(),
-        ])
-        .await
-        .ok();
+    let (owner, stranger) = (fill(&app).await, app.stranger().await);
     for operation in operations().into_iter().chain(aliases()) {
         let path = operation.path;
         let reply = call(&stranger, &operation).await;

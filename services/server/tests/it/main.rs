@@ -7,6 +7,7 @@
 
 mod support;
 
+mod audit;
 mod authz_coverage;
 mod auto;
 mod changes;
@@ -22,14 +23,18 @@ mod events;
 mod events_bad_input;
 mod guards;
 mod import_crash;
+mod keys;
 mod limits;
 mod listing;
 mod mcp;
 mod mcp_faults;
 mod mcp_tools;
+mod members;
+mod merged;
 mod oauth;
 mod openapi;
 mod problems;
+mod projects;
 mod quotas;
 mod records;
 mod redis_away;
@@ -45,9 +50,11 @@ mod search_rights;
 mod search_slow;
 mod search_text;
 mod search_walk;
+mod sessions;
 mod shutdown;
 mod streams;
 mod streams_model;
+mod tenant;
 mod timeline;
 mod tool_uses;
 mod work_state;

@@ -1,6 +1,6 @@
 //! Projects of a batch: made by their first event, marked when their context changes.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use cairn_domain::event::EventDraft;
 use cairn_domain::project::{ProjectKey, fold};
@@ -15,7 +15,6 @@ pub(super) struct OpenProject {
     #[sqlx(rename = "project_id")]
     pub key: i32,
     key_folded: String,
-    merged_into: Option<i32>,
     /// None only for a project that this transaction made.
     pub position: Option<i64>,
 }
@@ -50,7 +49,7 @@ impl TenantTx {
     ) -> Result<OpenProjects, StoreError> {
         let keys: Vec<&str> = named.keys().map(String::as_str).collect();
         let rows: Vec<OpenProject> = sqlx::query_as(
-            "select project_id, key_folded, merged_into, position from projects
+            "select project_id, key_folded, position from projects
              where tenant_id = $1 and key_folded = any($2)",
         )
         .bind(self.tenant.key())
@@ -94,11 +93,11 @@ impl TenantTx {
     }
 
     /// Gives new projects their positions, counts their new records, and raises the context
-    /// revision of those whose context changed, and of what they were merged into. Called with the tenant's counter held.
+    /// revision of those whose context changed, and of what they were merged into: by now, for a
+    /// merge holds the tenant's counter, as this is called with it held.
     pub(super) async fn save_projects(&mut self, plan: &Plan) -> Result<(), StoreError> {
         let changed = plan.changed_projects();
-        let merged = changed.iter().filter_map(|project| project.merged_into);
-        let raised: HashSet<i32> = changed.iter().map(|p| p.key).chain(merged).collect();
+        let raised: Vec<i32> = changed.iter().map(|project| project.key).collect();
         let placed = plan.new_projects();
         let gains = plan.gains();
         if raised.is_empty() && placed.is_empty() && gains.is_empty() {
@@ -107,19 +106,24 @@ impl TenantTx {
         let (new, positions): (Vec<i32>, Vec<i64>) = placed.into_iter().unzip();
         let (grown, gains): (Vec<i32>, Vec<i64>) = gains.into_iter().unzip();
         sqlx::query(
-            "update projects p set
+            "with raised as (
+               select id from unnest($2::int[]) id
+               union select m.merged_into from projects m
+               where m.tenant_id = $1 and m.project_id = any($2) and m.merged_into is not null)
+             update projects p set
                position = coalesce(u.position, p.position),
-               context_revision = p.context_revision + (p.project_id = any($2))::int,
+               context_revision = p.context_revision + (r.id is not null)::int,
                records = p.records + coalesce(g.gain, 0)
              from (
-               select id from unnest($2::int[]) id union select id from unnest($3::int[]) id
+               select id from raised union select id from unnest($3::int[]) id
                union select id from unnest($5::int[]) id) t
+             left join raised r on r.id = t.id
              left join unnest($3::int[], $4::bigint[]) u (id, position) on u.id = t.id
              left join unnest($5::int[], $6::bigint[]) g (id, gain) on g.id = t.id
              where p.tenant_id = $1 and p.project_id = t.id",
         )
         .bind(self.tenant.key())
-        .bind(raised.into_iter().collect::<Vec<i32>>())
+        .bind(raised)
         .bind(new)
         .bind(positions)
         .bind(grown)

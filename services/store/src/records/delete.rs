@@ -4,6 +4,7 @@
 use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::project::Reader;
 use chrono::{DateTime, Utc};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::locked::Target;
@@ -41,7 +42,7 @@ impl Target {
 impl TenantTx {
     /// Deletes a record for good: its author may, and an admin may what they can read, both in
     /// the reader's projects alone. Deleting again is `Done` too. The deletion takes a position,
-    /// and its event id stays used.
+    /// and its event id stays used; that of another's record has its line in the audit log.
     ///
     /// # Errors
     /// As any call of the store.
@@ -67,7 +68,33 @@ impl TenantTx {
         if id.kind != RecordKind::Prompt {
             self.raise_context_revision(target.project_id).await?;
         }
+        self.note_deletion("record.delete", &id.to_string(), &target, reader, now)
+            .await?;
         Ok(Deleted::Done)
+    }
+
+    /// Writes down in the audit log that somebody deleted what another wrote.
+    pub(crate) async fn note_deletion(
+        &mut self,
+        action: &'static str,
+        what: &str,
+        target: &Target,
+        reader: &Reader,
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        if target.is_of(reader) {
+            return Ok(());
+        }
+        let author: String = sqlx::query_scalar(
+            "select name from principals where tenant_id = $1 and principal_id = $2",
+        )
+        .bind(self.tenant.key())
+        .bind(target.author_id)
+        .fetch_one(&mut *self.tx)
+        .await?;
+        let detail = json!({ "author": author });
+        self.append_audit(Some(reader.principal), action, what, detail, now)
+            .await
     }
 
     /// Whether records of this kind are their authors' alone, by the tenant's setting.

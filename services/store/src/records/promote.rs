@@ -2,6 +2,8 @@
 
 use cairn_domain::ids::{RecordId, RecordKind};
 use cairn_domain::project::Reader;
+use chrono::{DateTime, Utc};
+use serde_json::json;
 
 use crate::{StoreError, TenantTx};
 
@@ -19,7 +21,7 @@ pub enum Promoted {
 impl TenantTx {
     /// Lets the team read an observation or a summary that its author kept private. It takes a
     /// position, and the contexts of its project show it from the commit on; the tool uses that
-    /// it names stay as they are.
+    /// it names stay as they are. It has its line in the audit log.
     ///
     /// # Errors
     /// As any call of the store.
@@ -27,6 +29,7 @@ impl TenantTx {
         &mut self,
         id: RecordId,
         reader: &Reader,
+        now: DateTime<Utc>,
     ) -> Result<Promoted, StoreError> {
         if id.kind == RecordKind::Prompt {
             return Ok(Promoted::NotFound);
@@ -55,6 +58,9 @@ impl TenantTx {
         .execute(&mut *self.tx)
         .await?;
         self.raise_context_revision(target.project_id).await?;
+        let (actor, target) = (Some(reader.principal), id.to_string());
+        self.append_audit(actor, "record.promote", &target, json!({}), now)
+            .await?;
         Ok(Promoted::Done)
     }
 }

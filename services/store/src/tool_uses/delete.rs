@@ -3,6 +3,7 @@
 
 use cairn_domain::ids::ToolUseId;
 use cairn_domain::project::Reader;
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::records::{Deleted, Target};
@@ -11,7 +12,8 @@ use crate::{StoreError, TenantTx};
 impl TenantTx {
     /// Deletes a tool use for good: its author may, and an admin may what they can read, both in
     /// the reader's projects alone. Deleting again is `Done` too. Its event id stays used, and
-    /// observations that rest on it go on naming it.
+    /// observations that rest on it go on naming it; the deletion of another's has its line in the
+    /// audit log.
     ///
     /// # Errors
     /// As any call of the store.
@@ -20,6 +22,7 @@ impl TenantTx {
         id: ToolUseId,
         reader: &Reader,
         admin: bool,
+        now: DateTime<Utc>,
     ) -> Result<Deleted, StoreError> {
         let Some(target) = self.lock_tool_use(id).await? else {
             return self.tool_use_deleted_before(id, reader, admin).await;
@@ -45,6 +48,8 @@ impl TenantTx {
         .bind(target.private)
         .execute(&mut *self.tx)
         .await?;
+        self.note_deletion("tool_use.delete", &id.to_string(), &target, reader, now)
+            .await?;
         Ok(Deleted::Done)
     }
 

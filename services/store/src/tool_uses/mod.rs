@@ -32,7 +32,7 @@ macro_rules! readable {
     };
 }
 
-use readable;
+pub(crate) use readable;
 
 /// A tool use that some names were found to mean.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use cairn_domain::project::Family;
 use cairn_domain::scope::Scope;
 use cairn_wire::context::{Builder, ContextAsk, ContextQuery, Format};
 use chrono::{DateTime, Utc};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::Failure;
@@ -94,6 +95,9 @@ pub async fn clear(app: &App, caller: &Caller, builder: Builder) -> Result<(), F
     let Builder::Context = builder;
     let mut tx = app.store.tenant(caller.tenant, "context.clear").await?;
     tx.clear_contexts().await?;
+    let (actor, now) = (Some(caller.principal), app.clock.now());
+    tx.append_audit(actor, "cache.clear", "context", json!({}), now)
+        .await?;
     Ok(tx.commit().await?)
 }
 

@@ -43,7 +43,7 @@ pub async fn promote(
             Visibility::Team => Err(Rejection::Conflict(NO_WAY_BACK.to_owned()).into()),
         };
     }
-    match tx.promote_record(id, &reader).await? {
+    match tx.promote_record(id, &reader, app.clock.now()).await? {
         Promoted::Done => {
             let record = read(&mut tx, id, &reader).await?;
             tx.commit().await?;

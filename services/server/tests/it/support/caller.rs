@@ -139,6 +139,11 @@ impl Caller {
         self.send(self.request(Method::GET, path)).await
     }
 
+    pub async fn patch(&self, path: &str, body: Value) -> Reply {
+        self.send(self.request(Method::PATCH, path).json(&body))
+            .await
+    }
+
     pub async fn delete(&self, path: &str) -> Reply {
         self.send(self.request(Method::DELETE, path)).await
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_domain::ids::{PrincipalId, TenantId};
-use cairn_domain::scope::{Scope, Scopes};
+use cairn_domain::scope::{Role, Scope, Scopes};
 use cairn_server::app::{App, Clock, Door};
 use cairn_server::auth::key::ApiKey;
 use cairn_server::auth::token::TokenKeys;
@@ -294,6 +294,24 @@ impl TestApp {
         made["code"].as_str().expect("a code").to_owned()
     }
 
+    /// Somebody new in the first tenant.
+    pub async fn newcomer(&self, handle: &str, role: Role) -> Caller {
+        let twin = self.db.twins.0;
+        let tx = self.db.store.tenant(twin.tenant, "test.newcomer").await;
+        let mut tx = tx.expect("begin");
+        let member = tx.insert_member(handle, None, role, Utc::now()).await;
+        tx.commit().await.expect("commit");
+        self.caller(twin.tenant, member.expect("added"), all_scopes())
+            .await
+    }
+
+    /// A service key of the first tenant's.
+    pub async fn service(&self, scopes: Scopes) -> Caller {
+        let tenant = self.db.twins.0.tenant;
+        let key = insert_key_of(&self.db.store, tenant, KeyOwner::Service, scopes, None).await;
+        Caller::new(&self.base, Some(&key)).in_project(PROJECT)
+    }
+
     /// Nobody.
     pub fn anonymous(&self) -> Caller {
         Caller::new(&self.base, None).in_project(PROJECT)
@@ -397,6 +415,16 @@ async fn insert_key(
     scopes: Scopes,
     project: Option<cairn_domain::ids::ProjectId>,
 ) -> String {
+    insert_key_of(store, tenant, KeyOwner::Member(owner), scopes, project).await
+}
+
+async fn insert_key_of(
+    store: &Store,
+    tenant: TenantId,
+    owner: KeyOwner,
+    scopes: Scopes,
+    project: Option<cairn_domain::ids::ProjectId>,
+) -> String {
     let key = ApiKey::generate(&mut rand::rng());
     let mut tx = store
         .tenant(tenant, "test.insert_key")
@@ -407,7 +435,7 @@ async fn insert_key(
         key_id: key.id(),
         secret_hash: key.hash(),
         name: "test",
-        owner: KeyOwner::Member(owner),
+        owner,
         scopes,
         project,
         expires_at: Utc::now() + TimeDelta::days(days),
