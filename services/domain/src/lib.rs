@@ -28,6 +28,7 @@ pub mod listing;
 pub mod observation;
 pub mod project;
 pub mod record;
+pub mod redact;
 pub mod summary;
 pub mod tool_use;
 pub mod work_state;

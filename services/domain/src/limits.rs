@@ -232,3 +232,10 @@ pub const SEARCH_TIME: Duration = Duration::from_secs(1);
 pub const EVIDENCE_SEARCH_TIME: Duration = Duration::from_secs(2);
 /// How long a verified credential may be believed without asking the store again.
 pub const CREDENTIAL_CACHE: Duration = Duration::from_secs(5);
+
+/// Patterns that an installation may add to redaction.
+pub const EXTRA_PATTERNS: usize = 64;
+/// One such pattern.
+pub const EXTRA_PATTERN_BYTES: usize = 1_000;
+/// What one comes to when it is compiled.
+pub const EXTRA_COMPILED_BYTES: usize = 256 * 1024;
