@@ -103,6 +103,17 @@ impl Config {
         Ok(Self::database_url(&values(sources())?))
     }
 
+    /// Adds the patterns of CAIRN_REDACT_EXTRA to redaction, for this process; a line for each
+    /// that cannot be used.
+    ///
+    /// # Errors
+    /// If the settings cannot be read.
+    pub fn extend_redaction() -> anyhow::Result<Vec<String>> {
+        let values = values(sources())?;
+        let setting = values.get("redact_extra").map(String::as_str);
+        Ok(setting.map(cairn_domain::redact::extend).unwrap_or_default())
+    }
+
     fn database_url(values: &HashMap<String, String>) -> Option<Secret> {
         let value = values.get("database_url").map(|value| value.trim());
         value

@@ -31,6 +31,7 @@ pub mod jobs;
 mod members;
 mod projects;
 pub mod records;
+pub mod redact;
 mod reindex;
 pub mod search;
 mod tenants;

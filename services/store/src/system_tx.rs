@@ -9,6 +9,7 @@
 //! | `has_credential` | the start of the embedded form, to see whether it is the first |
 //! | `clean_search_index` | the server's maintenance, every few seconds |
 //! | `find_stale`, `find_uncounted` | the server's maintenance, likewise |
+//! | `find_tenants` | the operator's `admin redact` |
 //! | `context_revisions` | [`Store::context_revisions`], for contexts that are kept |
 //!
 //! Each row carries its tenant; from there on it is `TenantTx`.
@@ -131,6 +132,18 @@ impl SystemTx {
             .fetch_optional(&mut *self.tx)
             .await?;
         Ok(row.map(|(key, uuid)| verified(key, uuid)))
+    }
+
+    /// All tenants with their names, by name: for work that the operator has done in each.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn find_tenants(&mut self) -> Result<Vec<(TenantId, String)>, StoreError> {
+        let rows: Vec<(i32, Uuid, String)> = sqlx::query_as("select * from system_find_tenants()")
+            .fetch_all(&mut *self.tx)
+            .await?;
+        let read = |(key, uuid, name)| (verified(key, uuid), name);
+        Ok(rows.into_iter().map(read).collect())
     }
 
     /// Whether any key was ever made, by any tenant.

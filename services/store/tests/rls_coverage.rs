@@ -12,7 +12,7 @@ const ACROSS_TENANTS: [&str; 3] = [
     "tenants_uid_key",
 ];
 /// Functions that run as another role, and which.
-const RAISED: [&str; 11] = [
+const RAISED: [&str; 12] = [
     "search_candidates cairn_search",
     "search_matches cairn_search",
     "search_record_ids cairn_search",
@@ -22,6 +22,7 @@ const RAISED: [&str; 11] = [
     "system_find_credential cairn_system",
     "system_find_stale cairn_system",
     "system_find_tenant cairn_system",
+    "system_find_tenants cairn_system",
     "system_find_uncounted cairn_system",
     "system_has_credential cairn_system",
 ];

@@ -17,6 +17,7 @@ use cairn_store::credentials::KeyOwner;
 use cairn_store::events::{EventOutcome, EventStatus};
 use cairn_store::jobs::{JobKind, NewJob};
 use cairn_store::records::{Deleted, Promoted};
+use cairn_store::redact::{Rescan, Shelf};
 use cairn_store::search::{Found, Question, Walk, Words};
 use cairn_store::test_util::{TestDb, Twin};
 use cairn_store::tool_uses::EvidenceRead;
@@ -26,7 +27,7 @@ use support::*;
 use uuid::Uuid;
 
 /// Every method of `TenantTx`, each covered below. A new one is added here with its lines there.
-const COVERED: [&str; 43] = [
+const COVERED: [&str; 44] = [
     "check_events",
     "clear_contexts",
     "commit",
@@ -59,6 +60,7 @@ const COVERED: [&str; 43] = [
     "promote_record",
     "read_tool_uses",
     "record_events",
+    "redact_stored",
     "reindex",
     "revoke_credential",
     "search",
@@ -191,6 +193,17 @@ async fn reads_show_nothing_of_the_other_tenant() {
     assert_eq!(<[i64; 3]>::from(horizon), [1, 0, 0]);
     // Nothing of theirs is counted or built anew.
     assert_eq!(tx.reindex(100).await.expect("reindexed"), 0);
+    for shelf in Shelf::ALL {
+        let rescan = Rescan {
+            shelf,
+            after: None,
+            most: 100,
+            all: true,
+            now: minute(1),
+        };
+        let seen = tx.redact_stored(rescan).await.expect("read again").seen;
+        assert!(seen <= 3, "{shelf:?}: {seen}");
+    }
     assert!(tx.count_words(other.project.id).await.expect("counted"));
     let common = search_index(&mut tx, &terms("common"), &all, 20).await;
     assert_eq!(common.expect("search").len(), 1);

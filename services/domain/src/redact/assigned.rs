@@ -14,6 +14,8 @@ const NAME: usize = 96;
 const GAP: usize = 64;
 /// Bytes of a value between quotes; what is longer ends there for us.
 const QUOTED: usize = 8 * 1024;
+/// Names that are looked at inside of one value: each may reach to its end.
+const INSIDE: usize = 32;
 /// Rank of a secret that only its name gives away.
 const RANK: usize = 200;
 
@@ -22,6 +24,9 @@ const RANK: usize = 200;
 pub(super) struct Seen {
     /// Where the last name ended: several words of one name are one name.
     end: usize,
+    /// Where the value ends that was looked at last, and how many names in it have been.
+    value: usize,
+    inside: usize,
 }
 
 impl Seen {
@@ -32,12 +37,17 @@ impl Seen {
         }
         let span = name_around(runs, &word);
         self.end = span.end;
+        self.inside = if span.start < self.value { self.inside + 1 } else { 0 };
+        if self.inside > INSIDE {
+            return None;
+        }
         let text = &runs.text[span.clone()];
         let name = Name::of(text)?;
         if Field::of(text).is_some() {
             return None;
         }
         let (value, form) = value_of(runs, &span)?;
+        self.value = self.value.max(value.end);
         let given = &runs.text[value.clone()];
         is_secret(given, name, form).then_some(Secret {
             span: value,

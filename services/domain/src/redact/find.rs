@@ -30,18 +30,18 @@ fn in_plain(text: &str) -> Vec<Secret> {
         assigned: assigned::Seen::default(),
         curl: curl::Seen::default(),
     };
-    let mut covered = 0;
+    let mut covered = 0..0;
     for hit in triggers.automaton.find_overlapping_iter(text) {
-        // Inside a block that goes as a whole nothing more is to be found.
-        if hit.end() <= covered {
+        let trigger = triggers.all[hit.pattern().as_usize()];
+        // Inside what goes as a whole no name and no block is looked for once more.
+        let is_wide = matches!(trigger, Trigger::Name | Trigger::Pem | Trigger::Cookie);
+        if is_wide && covered.contains(&hit.start()) {
             continue;
         }
         let before = found.len();
-        walk.look(triggers.all[hit.pattern().as_usize()], hit.range(), &mut found);
-        for secret in &found[before..] {
-            if secret.kind == pem::KIND {
-                covered = covered.max(secret.span.end);
-            }
+        walk.look(trigger, hit.range(), &mut found);
+        if is_wide && let Some(secret) = found.get(before) {
+            covered = secret.span.clone();
         }
     }
     tokens::discord(text, &mut found);

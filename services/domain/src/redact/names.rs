@@ -1,5 +1,7 @@
 //! Names: which of them say that their value is a secret.
 
+use std::borrow::Cow;
+
 /// What makes a name one of a secret, and what the secret is then called. Between the words of one
 /// may stand `-`, `_` or nothing.
 pub(super) const WORDS: &[(&str, &str)] = &[
@@ -43,6 +45,9 @@ const ABOUT: &[&str] = &[
     "utilities", "rules", "strength", "encoder", "parser", "scanner", "detector",
 ];
 
+/// Bytes of the longest name of a header field that is looked for.
+const LONGEST_FIELD: usize = 32;
+
 /// A name that says its value is a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
@@ -55,10 +60,7 @@ impl Name {
     /// What a name says; `None` for a name of no secret. Only letters, digits, `.`, `_` and `-` of
     /// ASCII count; others are passed over, so that nothing invisible can come between.
     pub(super) fn of(name: &str) -> Option<Self> {
-        let plain: String = name
-            .chars()
-            .filter_map(super::folded::plain)
-            .collect::<String>();
+        let plain = folded(name);
         let lower = plain.to_ascii_lowercase();
         for (word, kind) in WORDS {
             let mut from = 0;
@@ -76,6 +78,14 @@ impl Name {
         }
         None
     }
+}
+
+/// A name without what nobody sees.
+fn folded(name: &str) -> Cow<'_, str> {
+    if name.bytes().all(|b| b.is_ascii_graphic() || b == b' ') {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.chars().filter_map(super::folded::plain).collect())
 }
 
 /// Whether what follows the word ends in one that is about the secret.
@@ -105,8 +115,12 @@ pub(super) enum Field {
 impl Field {
     /// The field of this name.
     pub(super) fn of(name: &str) -> Option<Self> {
-        let plain: String = name.chars().filter_map(super::folded::plain).collect();
-        let name = plain.trim().to_ascii_lowercase().replace('_', "-");
+        let plain = folded(name);
+        let plain = plain.trim();
+        if plain.len() > LONGEST_FIELD {
+            return None;
+        }
+        let name = plain.to_ascii_lowercase().replace('_', "-");
         match name.strip_prefix("http-").unwrap_or(&name) {
             "authorization" | "proxy-authorization" | "x-authorization" => {
                 Some(Self::Authorization)

@@ -154,7 +154,12 @@ pub(super) fn discord(text: &str, found: &mut Vec<Secret>) {
         let head = bytes[..at].iter().rev().take(32).take_while(part).count();
         let middle = bytes[at + 1..at + 7].iter().take_while(part).count();
         let tail = bytes[at + 8..].iter().take(64).take_while(part).count();
-        let start = at - head;
+        let mut start = at - head;
+        // The letter of an escape before it is none of its own.
+        if start > 0 && bytes[start - 1] == b'\\' && head > 0 {
+            start += 1;
+        }
+        let head = at - start;
         let is_number = (23..=28).contains(&head)
             && matches!(bytes[start], b'M' | b'N' | b'O')
             && matches!(bytes[start + 1], b'D' | b'T' | b'j' | b'z');

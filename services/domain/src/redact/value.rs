@@ -40,7 +40,8 @@ pub(super) fn is_secret(value: &str, name: Name, form: Form) -> bool {
         return false;
     }
     let letters = value.chars().all(|c| c.is_alphabetic() || is_joint(c));
-    if name.is_about && (letters || value.len() < LEAST_ABOUT || !is_mixed(value)) {
+    let is_description = || value.len() < LEAST_ABOUT || !is_mixed(value) || value.contains([':', '/', '(']);
+    if name.is_about && (letters || is_description()) {
         return false;
     }
     if letters {
@@ -125,7 +126,7 @@ fn is_place(value: &str) -> bool {
             "yourtoken", "yoursecret", "yourpass", "my-api-", "changeme", "change-me", "change_me",
             "replace", "placeholder", "insert-", "insert_", "enter-", "enter_", "xxxx", "****",
             "....", "none", "null", "undefined", "not-set", "not_set", "unset", "redacted",
-            "<redacted", "example-", "example_", "dummy-", "dummy_", "!ref", "!secret", "!sub",
+            "<redacted", "same-origin", "workspace:", "npm:", "catalog:", "(?", "^", "example-", "example_", "dummy-", "dummy_", "!ref", "!secret", "!sub",
         ]) && !has_tail(value)
         || holds(&[
             "-here", "_here", "goes-here", "goes_here", "your-token", "your_token", "your-api",

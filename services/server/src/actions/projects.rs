@@ -3,6 +3,7 @@
 use cairn_domain::Rejection;
 use cairn_domain::ids::ProjectId;
 use cairn_domain::project::{Family, Project, ProjectKey, ProjectSet, Reader};
+use cairn_domain::redact::safe;
 use cairn_store::TenantTx;
 use uuid::Uuid;
 
@@ -200,6 +201,7 @@ pub fn project_key(place: &Place, caller: &Caller) -> Result<ProjectKey, Failure
 
 /// The one project that a text names among those the caller may see.
 async fn find(tx: &mut TenantTx, caller: &Caller, text: &str) -> Result<Option<Family>, Failure> {
+    let text = &*safe(text);
     let mut found = tx.find_projects(text).await?;
     if let Some(limit) = &caller.project_limit {
         found.retain(|family| family.members.contains(&limit.id));

@@ -3,6 +3,7 @@
 
 mod keys;
 mod members;
+mod redact;
 mod tenants;
 
 use anyhow::{Context, bail};
@@ -12,6 +13,7 @@ use clap::Subcommand;
 
 pub use keys::{KeyCommand, KeyTerms, create_key, revoke_key};
 pub use members::{MemberCommand, add_member};
+pub use redact::{RedactCommand, redact_tenant};
 pub use tenants::{TenantCommand, create_tenant, insert_tenant};
 
 use crate::app::Clock;
@@ -29,6 +31,8 @@ pub enum Command {
     /// Keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Read what is stored again and take out secrets that older patterns let pass.
+    Redact(RedactCommand),
 }
 
 /// Who acts, and on what.
@@ -50,6 +54,7 @@ impl Command {
             Self::Tenant(command) => command.run(operator).await,
             Self::Member(command) => command.run(operator).await,
             Self::Key(command) => command.run(operator).await,
+            Self::Redact(command) => command.run(operator).await,
         }
     }
 }

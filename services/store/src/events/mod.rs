@@ -4,15 +4,15 @@
 //! use counter, the tenant's counter, then ledger rows by event id. So two batches may wait for
 //! each other's end but never for each other.
 
-mod face;
+pub(crate) mod face;
 mod ledger;
 mod plan;
 mod projects;
 mod rows;
 mod sessions;
-mod tool_uses;
+pub(crate) mod tool_uses;
 mod work_entries;
-mod work_items;
+pub(crate) mod work_items;
 
 use std::collections::HashMap;
 

@@ -3,6 +3,7 @@
 
 use cairn_domain::event::{EventBody, EventDraft, Visibility};
 use cairn_domain::observation::ObservationDraft;
+use cairn_domain::redact;
 use cairn_domain::summary::SummaryDraft;
 use cairn_domain::text::ANALYSER;
 use serde_json::Value;
@@ -75,11 +76,11 @@ impl TenantTx {
         sqlx::query(
             "insert into records (tenant_id, kind, number, project_id, session_id, author_id, at,
                position, private, subagent, obs_type, concepts, read_tokens, work_tokens,
-               analyser, field_lengths, title, tsv)
+               analyser, field_lengths, title, tsv, redacted)
              select $1, u.kind, u.number, u.project_id, u.session_id, $2, u.at, u.position,
                u.private, u.subagent, u.obs_type, string_to_array(u.concepts, ','),
                u.read_tokens, u.work_tokens, $3, array[u.a, u.b, u.c, u.d], u.title,
-               u.tsv::tsvector
+               u.tsv::tsvector, $22
              from unnest($4::smallint[], $5::bigint[], $6::int[], $7::bigint[],
                $8::timestamptz[], $9::bigint[], $10::bool[], $11::bool[], $12::smallint[],
                $13::text[], $14::int[], $15::int[], $16::int[], $17::int[], $18::int[],
@@ -108,6 +109,7 @@ impl TenantTx {
         .bind(length(3))
         .bind(all().map(|f| f.title.as_str()).collect::<Vec<_>>())
         .bind(all().map(|f| f.words.literal.as_str()).collect::<Vec<_>>())
+        .bind(redact::VERSION)
         .execute(&mut *self.tx)
         .await?;
         Ok(())

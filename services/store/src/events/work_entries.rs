@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::hlc::{Arrival, Hlc};
+use cairn_domain::redact;
 use cairn_domain::work_state::{Action, WorkEntryDraft};
 use chrono::{DateTime, Utc};
 
@@ -50,8 +51,8 @@ impl TenantTx {
         sqlx::query(
             "insert into work_entries (tenant_id, author_id, arrived_at, position, event_id,
                project_id, session_id, machine, list, task, fields, action, hlc_ms, hlc_counter,
-               after_ms, after_counter, at)
-             select $1, $2, $3, u.* from unnest($4::bigint[], $5::uuid[], $6::int[], $7::bigint[],
+               after_ms, after_counter, at, redacted)
+             select $1, $2, $3, u.*, $18 from unnest($4::bigint[], $5::uuid[], $6::int[], $7::bigint[],
                $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bigint[],
                $14::bigint[], $15::bigint[], $16::bigint[], $17::timestamptz[]) u",
         )
@@ -85,6 +86,7 @@ impl TenantTx {
                 .collect::<Vec<_>>(),
         )
         .bind(all().map(|e| e.draft.at).collect::<Vec<_>>())
+        .bind(redact::VERSION)
         .execute(&mut *self.tx)
         .await?;
         self.merge_work_entries(batch, &entries, &moments).await?;

@@ -42,7 +42,7 @@ impl TenantTx {
     }
 
     /// The next position, held to the end of the transaction.
-    pub(super) async fn take_position(&mut self) -> Result<i64, StoreError> {
+    pub(crate) async fn take_position(&mut self) -> Result<i64, StoreError> {
         let position = sqlx::query_scalar(
             "update tenant_counters set position = position + 1 where tenant_id = $1
              returning position",
@@ -54,7 +54,7 @@ impl TenantTx {
     }
 
     /// Of the project and of what it was merged into. Called with the tenant's counter held.
-    pub(super) async fn raise_context_revision(&mut self, project: i32) -> Result<(), StoreError> {
+    pub(crate) async fn raise_context_revision(&mut self, project: i32) -> Result<(), StoreError> {
         sqlx::query(
             "update projects set context_revision = context_revision + 1
              where tenant_id = $1 and (project_id = $2 or project_id =
