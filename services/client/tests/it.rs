@@ -15,6 +15,10 @@ mod isolation;
 mod people;
 #[path = "it/session_start.rs"]
 mod session_start;
+#[path = "../../domain/tests/redact/corpus.rs"]
+mod corpus;
+#[path = "it/redaction.rs"]
+mod redaction;
 #[path = "it/shim.rs"]
 mod shim;
 #[path = "it/spool.rs"]

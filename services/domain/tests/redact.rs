@@ -6,15 +6,8 @@ mod corpus;
 use std::borrow::Cow;
 
 use cairn_domain::redact::{VERSION, redact, redact_json, safe, safe_json};
-use corpus::{fakes, private_keys, texts};
+use corpus::{all_values, fakes, holds, marked, portions, private_keys, private_marks, texts};
 use serde_json::{Value, json};
-
-/// Whether a text still holds a piece of a secret that is worth anything.
-fn holds(text: &str, secret: &str) -> bool {
-    let head: String = secret.chars().take(12).collect();
-    let tail: String = secret.chars().skip(secret.chars().count().saturating_sub(12)).collect();
-    text.contains(&head) || text.contains(&tail)
-}
 
 #[test]
 fn every_kind_goes_from_every_surrounding() {
@@ -128,6 +121,11 @@ fn c064_private_marks_go_with_secrets() {
         let json = json!({ "a": text, "inner": json!([text]).to_string() }).to_string();
         assert!(!holds(&safe_json(&json), &secret), "{json}");
     }
+    let marks = private_marks(&secret);
+    assert_eq!(marks.len(), 20);
+    for (text, kept) in marks {
+        assert_eq!(safe(&text), kept, "{text}");
+    }
     assert_eq!(safe("x </private> S stays"), "x </private> S stays");
 }
 
@@ -161,6 +159,17 @@ fn escapes_hide_nothing() {
         let closes = given.ends_with('}');
         assert_eq!(serde_json::from_str::<Value>(&kept).is_ok(), closes, "{kept}");
     }
+}
+
+#[test]
+fn nothing_of_the_corpus_is_left_however_much_of_it_comes_at_once() {
+    for portion in portions() {
+        let kept = safe_json(&json!({ "lines": portion }).to_string()).into_owned();
+        let left = all_values().into_iter().filter(|(_, value)| holds(&kept, value));
+        let left: Vec<_> = left.collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+    assert!(!safe(&format!("<private>{}", marked())).contains(&marked()));
 }
 
 #[test]

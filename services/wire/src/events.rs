@@ -10,7 +10,7 @@ use cairn_domain::hlc::Hlc;
 use cairn_domain::json_text::mend_escapes;
 use cairn_domain::limits;
 use cairn_domain::project::ProjectKey;
-use cairn_domain::redact::safe_json;
+use cairn_domain::redact::{safe, safe_json};
 use cairn_domain::tool_use::{Evidence, ToolUseDraft};
 use cairn_domain::work_state::WorkEntryDraft;
 use chrono::{DateTime, Utc};
@@ -296,7 +296,7 @@ fn parse_body(kind: &str, json: &str, reader: &mut Reader) -> Result<EventBody, 
             ))
         }
         other => Err(Rejection::UnsupportedKind(
-            bounds::head_bytes(other, 64).to_owned(),
+            bounds::head_bytes(&safe(other), 64).to_owned(),
         )),
     }
 }

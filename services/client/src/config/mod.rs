@@ -137,7 +137,8 @@ impl Settings {
         layers.user = layers.read(&path, files::read_trusted(&path));
         layers.warnings.extend(crate::account::warning(dirs));
         // From all places: who adds a pattern in one must not lose those of the others.
-        layers.warnings.extend(redact::extend(&layers.all("redact_extra")));
+        let left_out = redact::extend(&layers.all("redact_extra"));
+        layers.warnings.extend(left_out);
         let url = layers.parsed("url", "an http or https address", |text| parse_url(&text));
         Self {
             url: url.or_else(|| crate::account::last_used(dirs)),

@@ -218,3 +218,60 @@ pub fn texts(fake: &Fake) -> Vec<String> {
         format!("({value})"),
     ]
 }
+
+/// A text in private marks of twenty shapes; nothing but `kept` may be left of each.
+pub fn private_marks(secret: &str) -> Vec<(String, &'static str)> {
+    let open = [
+        "<private>", "<PRIVATE>", "<Private >", "<private\n>", "<private why=\"x\">", "<private\t>",
+        "<private a=1 b=2>",
+    ];
+    let close = ["</private>", "</private >", "</Private>"];
+    let mut all = Vec::new();
+    for (nth, open) in open.iter().enumerate() {
+        all.push((format!("kept{open}{secret}{}", close[nth % close.len()]), "kept"));
+        all.push((format!("kept{open}{secret}"), "kept"));
+    }
+    let others = [
+        format!("kept<private>a <private>b</private> {secret}</private>"),
+        format!("kept<private>{secret}<private>"),
+        format!("kept<memory-context>{secret}</memory-context>"),
+        format!("kept<system-reminder>{secret}</system-reminder>"),
+        format!("kept<Cairn-Context x>{secret}</cairn-context >"),
+        format!("kept<memory-context><private></memory-context>{secret}</private>"),
+    ];
+    all.extend(others.map(|text| (text, "kept")));
+    all
+}
+
+/// Whether a text still holds a piece of a secret that is worth anything.
+pub fn holds(text: &str, secret: &str) -> bool {
+    let count = secret.chars().count();
+    let head: String = secret.chars().take(12).collect();
+    let tail: String = secret.chars().skip(count.saturating_sub(12)).collect();
+    text.contains(&head) || text.contains(&tail)
+}
+
+/// All that must be nowhere, with what it is.
+pub fn all_values() -> Vec<(&'static str, String)> {
+    let mut all: Vec<(&'static str, String)> =
+        fakes().into_iter().map(|fake| (fake.kind, fake.value)).collect();
+    for (_, lines) in private_keys() {
+        all.extend(lines.into_iter().map(|line| ("private key", line)));
+    }
+    all.push(("private mark", marked()));
+    all
+}
+
+/// What stands in private marks: known by nothing else.
+pub fn marked() -> String {
+    ["nobody ", "may read ", "this"].concat()
+}
+
+/// All texts, in portions that are kept whole.
+pub fn portions() -> Vec<Vec<String>> {
+    let mut texts: Vec<String> = fakes().iter().flat_map(texts).collect();
+    texts.extend(private_keys().into_iter().map(|(text, _)| text));
+    let marks = private_marks(&marked()).into_iter();
+    texts.extend(marks.map(|(text, _)| text));
+    texts.chunks(100).map(<[String]>::to_vec).collect()
+}

@@ -26,6 +26,9 @@ mod mcp_tools;
 mod openapi;
 mod problems;
 mod records;
+#[path = "../../../domain/tests/redact/corpus.rs"]
+mod corpus;
+mod redaction;
 mod redis_away;
 mod remembering;
 mod replicas;

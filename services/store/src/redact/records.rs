@@ -286,7 +286,5 @@ fn kept(record: &Record) -> Option<Record> {
 }
 
 fn clean(text: &mut String) {
-    if let std::borrow::Cow::Owned(kept) = safe(text) {
-        *text = kept;
-    }
+    *text = safe(text).into_owned();
 }
