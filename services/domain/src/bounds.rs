@@ -96,7 +96,10 @@ pub fn word(pointer: &str, value: String, limit: usize) -> Result<String, Reject
     }
     let kept = safe(&value);
     if kept.trim().is_empty() {
-        return Err(Rejection::invalid_field(pointer, "must not be wholly private"));
+        return Err(Rejection::invalid_field(
+            pointer,
+            "must not be wholly private",
+        ));
     }
     // Marks may be longer than what they stand for.
     Ok(head_bytes(&kept, limit).to_owned())

@@ -69,20 +69,33 @@ fn harmless_text_comes_through_unchanged() {
     let mut changed = Vec::new();
     for line in lines.lines() {
         let as_json = json!({ "text": line }).to_string();
-        for (given, kept) in [(line, redact(line)), (as_json.as_str(), redact_json(&as_json))] {
+        for (given, kept) in [
+            (line, redact(line)),
+            (as_json.as_str(), redact_json(&as_json)),
+        ] {
             if kept != given {
                 changed.push(format!("{given}\n    -> {kept}"));
             }
         }
     }
-    assert!(changed.is_empty(), "{}:\n{}", changed.len(), changed.join("\n"));
-    assert!(matches!(redact(lines), Cow::Borrowed(_)), "as a whole: {}", diff(lines, &redact(lines)));
+    assert!(
+        changed.is_empty(),
+        "{}:\n{}",
+        changed.len(),
+        changed.join("\n")
+    );
+    assert!(
+        matches!(redact(lines), Cow::Borrowed(_)),
+        "as a whole: {}",
+        diff(lines, &redact(lines))
+    );
 }
 
 fn diff(one: &str, other: &str) -> String {
     let pairs = one.lines().zip(other.lines());
     let odd = pairs.filter(|(one, other)| one != other);
-    odd.map(|(one, other)| format!("{one}\n    -> {other}\n")).collect()
+    odd.map(|(one, other)| format!("{one}\n    -> {other}\n"))
+        .collect()
 }
 
 #[test]
@@ -96,13 +109,19 @@ fn c065_names_around_secrets_stay() {
         "stderr": "postgres://u:FAKEPW@db.example/x"});
     let kept: Value = serde_json::from_str(&safe_json(&input.to_string())).expect("JSON");
     assert_eq!(kept["command"], "export API_TOKEN=[redacted:github-token]");
-    assert_eq!(kept["env"], json!({"AWS_SECRET_ACCESS_KEY": "[redacted:access-key]"}));
+    assert_eq!(
+        kept["env"],
+        json!({"AWS_SECRET_ACCESS_KEY": "[redacted:access-key]"})
+    );
     let kept: Value = serde_json::from_str(&safe_json(&output.to_string())).expect("JSON");
     assert_eq!(
         kept["stdout"],
         "Authorization: Bearer [redacted:api-key]\ntoken count: 1200"
     );
-    assert_eq!(kept["stderr"], "postgres://u:[redacted:password]@db.example/x");
+    assert_eq!(
+        kept["stderr"],
+        "postgres://u:[redacted:password]@db.example/x"
+    );
 }
 
 #[test]
@@ -117,7 +136,10 @@ fn c064_private_marks_go_with_secrets() {
         format!("<private\n>{secret}</private>"),
     ];
     for text in marks {
-        assert!(!safe(&text).contains("redacted") && !holds(&safe(&text), &secret), "{text}");
+        assert!(
+            !safe(&text).contains("redacted") && !holds(&safe(&text), &secret),
+            "{text}"
+        );
         let json = json!({ "a": text, "inner": json!([text]).to_string() }).to_string();
         assert!(!holds(&safe_json(&json), &secret), "{json}");
     }
@@ -157,7 +179,11 @@ fn escapes_hide_nothing() {
             assert!(!kept.contains(piece), "{given}\n    -> {kept}");
         }
         let closes = given.ends_with('}');
-        assert_eq!(serde_json::from_str::<Value>(&kept).is_ok(), closes, "{kept}");
+        assert_eq!(
+            serde_json::from_str::<Value>(&kept).is_ok(),
+            closes,
+            "{kept}"
+        );
     }
 }
 
@@ -165,7 +191,9 @@ fn escapes_hide_nothing() {
 fn nothing_of_the_corpus_is_left_however_much_of_it_comes_at_once() {
     for portion in portions() {
         let kept = safe_json(&json!({ "lines": portion }).to_string()).into_owned();
-        let left = all_values().into_iter().filter(|(_, value)| holds(&kept, value));
+        let left = all_values()
+            .into_iter()
+            .filter(|(_, value)| holds(&kept, value));
         let left: Vec<_> = left.collect();
         assert!(left.is_empty(), "{left:?}");
     }

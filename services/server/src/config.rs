@@ -111,7 +111,9 @@ impl Config {
     pub fn extend_redaction() -> anyhow::Result<Vec<String>> {
         let values = values(sources())?;
         let setting = values.get("redact_extra").map(String::as_str);
-        Ok(setting.map(cairn_domain::redact::extend).unwrap_or_default())
+        Ok(setting
+            .map(cairn_domain::redact::extend)
+            .unwrap_or_default())
     }
 
     fn database_url(values: &HashMap<String, String>) -> Option<Secret> {

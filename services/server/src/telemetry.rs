@@ -92,7 +92,11 @@ impl Write for Line {
 impl Drop for Line {
     fn drop(&mut self) {
         // A log that nobody can write stops nothing.
-        drop(std::io::stderr().lock().write_all(self.checked().as_bytes()));
+        drop(
+            std::io::stderr()
+                .lock()
+                .write_all(self.checked().as_bytes()),
+        );
     }
 }
 
@@ -117,8 +121,10 @@ mod tests {
         let secret = ["gh", "p_", "0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"].concat();
         for is_read_by_people in [true, false] {
             let mut line = Checked { is_read_by_people }.make_writer();
-            let text = serde_json::json!({"cause": format!("at \"{secret}\"\n"), "password": secret});
-            line.write_all(format!("{text}\n").as_bytes()).expect("taken");
+            let text =
+                serde_json::json!({"cause": format!("at \"{secret}\"\n"), "password": secret});
+            line.write_all(format!("{text}\n").as_bytes())
+                .expect("taken");
             let kept = line.checked();
             assert!(!kept.contains(&secret) && kept.ends_with("}\n"), "{kept}");
             line.bytes.clear();

@@ -71,7 +71,10 @@ async fn everything(admin: &mut PgConnection) -> String {
         .fetch_all(&mut *admin)
         .await
         .expect("rows");
-    for side in packed.into_iter().flat_map(|(input, output)| [input, output]) {
+    for side in packed
+        .into_iter()
+        .flat_map(|(input, output)| [input, output])
+    {
         let side = zstd::bulk::decompress(&side, 1024 * 1024).unwrap_or_default();
         text.push_str(&String::from_utf8_lossy(&side));
     }
@@ -122,9 +125,17 @@ async fn fill(db: &TestDb) -> Twin {
         call,
         turn_end(&format!("done with {secret}")),
         old_entry("plain", 1, json!({"task": "keep", "note": "as it is"})),
-        old_entry("plain", 2, json!({"task": format!("rotate {secret}"), "status": "todo"})),
+        old_entry(
+            "plain",
+            2,
+            json!({"task": format!("rotate {secret}"), "status": "todo"}),
+        ),
         old_entry("plain", 3, json!({"task": "keep", "status": secret})),
-        old_entry(&format!("list {secret}"), 4, json!({"task": "inside", "n": 1})),
+        old_entry(
+            &format!("list {secret}"),
+            4,
+            json!({"task": "inside", "n": 1}),
+        ),
         in_project(&secret, observation("elsewhere")),
         session_end(),
     ];
@@ -142,14 +153,18 @@ async fn what_an_older_version_let_pass_goes_from_everywhere() {
     let lexeme = secret.to_lowercase();
     let before = everything(&mut admin).await;
     assert!(before.contains(&secret));
-    let revisions = "select context_revision from projects where tenant_id = $1 and name = 'my-app'";
+    let revisions =
+        "select context_revision from projects where tenant_id = $1 and name = 'my-app'";
     let positions = "select position from tenant_counters where tenant_id = $1";
     let key = me.tenant.key();
     let read = async |admin: &mut PgConnection, sql: &'static str| -> i64 {
         let read = sqlx::query_scalar(sql).bind(key).fetch_one(admin).await;
         read.expect("a number")
     };
-    let (revision, position) = (read(&mut admin, revisions).await, read(&mut admin, positions).await);
+    let (revision, position) = (
+        read(&mut admin, revisions).await,
+        read(&mut admin, positions).await,
+    );
 
     let totals = redact_all(&db, &me, 2, false).await;
     let changed: Vec<u64> = totals.iter().map(|total| total.changed).collect();
@@ -202,7 +217,10 @@ async fn lists_say_what_their_entries_fold_to_and_the_rest_is_found_as_before() 
     let state = tx.work_state(pick).await.expect("read");
     let mut lists: Vec<(String, Vec<String>)> = Vec::new();
     for list in state.lists {
-        let tasks = list.tasks.iter().map(|task| task.task.clone().unwrap_or_default());
+        let tasks = list
+            .tasks
+            .iter()
+            .map(|task| task.task.clone().unwrap_or_default());
         lists.push((list.name.clone(), tasks.collect()));
     }
     lists.sort();
@@ -211,19 +229,38 @@ async fn lists_say_what_their_entries_fold_to_and_the_rest_is_found_as_before() 
         lists,
         [
             (task("list [redacted:github-token]"), vec![task("inside")]),
-            (task("plain"), vec![task("keep"), task("rotate [redacted:github-token]")]),
+            (
+                task("plain"),
+                vec![task("keep"), task("rotate [redacted:github-token]")]
+            ),
         ]
     );
     let read = EvidenceRead {
         at: minute(9),
         detail: json!({}),
     };
-    let found = tx.read_tool_uses(&[ToolUseId(1)], &reader(me.owner), &read).await;
-    let call = found.expect("read").remove(0).unpack().expect("unpacked").call;
+    let found = tx
+        .read_tool_uses(&[ToolUseId(1)], &reader(me.owner), &read)
+        .await;
+    let call = found
+        .expect("read")
+        .remove(0)
+        .unpack()
+        .expect("unpacked")
+        .call;
     assert_eq!(call.input, Evidence::of(&call.input.text));
-    assert_eq!(call.output.text, r#"["[redacted:github-token]","kept output"]"#);
-    let records = tx.get_records(&ids(&["1", "2", "S1", "P1"]), &reader(me.owner)).await;
-    let titles: Vec<String> = records.expect("read").into_iter().map(|r| r.row.title).collect();
+    assert_eq!(
+        call.output.text,
+        r#"["[redacted:github-token]","kept output"]"#
+    );
+    let records = tx
+        .get_records(&ids(&["1", "2", "S1", "P1"]), &reader(me.owner))
+        .await;
+    let titles: Vec<String> = records
+        .expect("read")
+        .into_iter()
+        .map(|r| r.row.title)
+        .collect();
     assert_eq!(
         titles,
         [
@@ -251,8 +288,15 @@ async fn evidence_that_cannot_be_read_is_withheld() {
         at: minute(9),
         detail: json!({}),
     };
-    let found = tx.read_tool_uses(&[ToolUseId(1)], &reader(me.owner), &read).await;
-    let call = found.expect("read").remove(0).unpack().expect("unpacked").call;
+    let found = tx
+        .read_tool_uses(&[ToolUseId(1)], &reader(me.owner), &read)
+        .await;
+    let call = found
+        .expect("read")
+        .remove(0)
+        .unpack()
+        .expect("unpacked")
+        .call;
     assert_eq!(call.input.text, "\"[withheld]\"");
 }
 

@@ -53,7 +53,11 @@ impl Layers {
             toml::Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join("\n"),
             other => plain(other),
         });
-        from_env.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+        from_env
+            .into_iter()
+            .chain(lines)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// A setting's value; a bad one is named once and counts as unset.

@@ -104,7 +104,9 @@ impl Item {
         if let Cow::Owned(kept) = safe_json(&body) {
             self.body = serde_json::from_str(&kept).unwrap_or_else(|_| {
                 let mut names = std::mem::take(&mut self.body);
-                names.values_mut().for_each(|value| *value = Value::from(WITHHELD));
+                names
+                    .values_mut()
+                    .for_each(|value| *value = Value::from(WITHHELD));
                 names
             });
         }

@@ -5,7 +5,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::corpus::{all_values, fakes, holds, marked, portions, private_keys, private_marks, texts};
+use crate::corpus::{
+    all_values, fakes, holds, marked, portions, private_keys, private_marks, texts,
+};
 use crate::support::{Double, Machine, stderr, stdout};
 
 /// What of the corpus stands in a text.
@@ -24,7 +26,9 @@ fn files(machine: &Machine) -> String {
             if path.is_dir() {
                 folders.push(path);
             } else {
-                text.push_str(&String::from_utf8_lossy(&fs::read(path).unwrap_or_default()));
+                text.push_str(&String::from_utf8_lossy(
+                    &fs::read(path).unwrap_or_default(),
+                ));
             }
         }
     }
@@ -39,10 +43,16 @@ fn report_all(machine: &Machine) -> Vec<String> {
         let split: Vec<Value> = portion.iter().map(|text| json!({"a": [text]})).collect();
         let events = [
             ("UserPromptSubmit", json!({"prompt": format!("go {whole}")})),
-            ("PostToolUse", json!({"tool_name": "Bash", "tool_use_id": format!("a{nth}"),
-                "tool_input": {"command": whole, "list": portion}, "tool_response": split})),
-            ("PostToolUseFailure", json!({"tool_name": "Bash", "tool_use_id": format!("b{nth}"),
-                "tool_input": {"script": json!({"inner": portion}).to_string()}, "error": whole})),
+            (
+                "PostToolUse",
+                json!({"tool_name": "Bash", "tool_use_id": format!("a{nth}"),
+                "tool_input": {"command": whole, "list": portion}, "tool_response": split}),
+            ),
+            (
+                "PostToolUseFailure",
+                json!({"tool_name": "Bash", "tool_use_id": format!("b{nth}"),
+                "tool_input": {"script": json!({"inner": portion}).to_string()}, "error": whole}),
+            ),
             ("Stop", json!({"last_assistant_message": whole})),
         ];
         for (event, fields) in events {
@@ -75,7 +85,9 @@ fn c065_nothing_of_the_corpus_is_sent_set_aside_or_noted() {
     let sent: Vec<String> = inner
         .requests
         .iter()
-        .map(|(line, headers, body)| format!("{line} {headers:?} {}", String::from_utf8_lossy(body)))
+        .map(|(line, headers, body)| {
+            format!("{line} {headers:?} {}", String::from_utf8_lossy(body))
+        })
         .collect();
     assert!(inner.stored.len() >= portions().len() * 4);
     drop(inner);
@@ -119,10 +131,19 @@ fn c064_private_marks_that_are_not_well_formed() {
     let machine = Machine::signed_out();
     let secret = marked();
     for (text, _) in private_marks(&secret) {
-        machine.hook("UserPromptSubmit", &machine.payload(json!({ "prompt": text })));
+        machine.hook(
+            "UserPromptSubmit",
+            &machine.payload(json!({ "prompt": text })),
+        );
     }
-    for prompt in [format!("<private>{secret}"), format!("<PRIVATE>{secret}</Private>")] {
-        machine.hook("UserPromptSubmit", &machine.payload(json!({ "prompt": prompt })));
+    for prompt in [
+        format!("<private>{secret}"),
+        format!("<PRIVATE>{secret}</Private>"),
+    ] {
+        machine.hook(
+            "UserPromptSubmit",
+            &machine.payload(json!({ "prompt": prompt })),
+        );
         let record = machine.spooled().pop().expect("its existence");
         assert_eq!(record["body"], json!({"private": true}));
     }
@@ -143,7 +164,11 @@ fn a_record_a_list_and_a_name_are_looked_at_too() {
         "body": {"title": texts(&fake)[0], "facts": [value], "nested": {value.as_str(): value}}});
     let output = machine.run(&["record"], line.to_string().as_bytes());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    for field in [format!("task=rotate {value}"), format!("{value}=x"), format!("note=token={value}")] {
+    for field in [
+        format!("task=rotate {value}"),
+        format!("{value}=x"),
+        format!("note=token={value}"),
+    ] {
         let list = format!("list {value}");
         let output = machine.run(&["work", "add", &list, "task=t", &field], b"");
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -157,10 +182,17 @@ fn a_spool_of_an_older_client_is_set_aside_without_its_secrets() {
     let service = Double::start();
     let fake = fakes().swap_remove(16);
     let machine = Machine::new(&service.url);
-    let torn = format!("{{\"v\":1,\"event_id\":\"e1\",\"body\":{{\"text\":\"{}\"", fake.value);
+    let torn = format!(
+        "{{\"v\":1,\"event_id\":\"e1\",\"body\":{{\"text\":\"{}\"",
+        fake.value
+    );
     machine.spool_bytes(torn.as_bytes());
     machine.flush();
-    assert!(machine.status().contains("set aside"), "{}", machine.status());
+    assert!(
+        machine.status().contains("Set aside: 1"),
+        "{}",
+        machine.status()
+    );
     assert!(!machine.holds(&fake.value));
 }
 
@@ -177,6 +209,9 @@ fn patterns_can_be_added_and_a_bad_one_is_named_once() {
     assert!(told.contains("CAIRN_REDACT_EXTRA: pattern 2"), "{told}");
     assert!(!stderr(&second).contains("CAIRN_REDACT_EXTRA"));
     for record in machine.spooled() {
-        assert_eq!(record["body"]["text"], "see [redacted:extra] and [redacted:extra]");
+        assert_eq!(
+            record["body"]["text"],
+            "see [redacted:extra] and [redacted:extra]"
+        );
     }
 }

@@ -18,7 +18,9 @@ pub(super) fn password(runs: &mut Runs<'_>, sign: Range<usize>) -> Option<Secret
     }
     let run = runs.end(Class::Address, sign.end);
     // Another address cannot be part of a password.
-    let end = text[sign.end..run].find("://").map_or(run, |at| sign.end + at);
+    let end = text[sign.end..run]
+        .find("://")
+        .map_or(run, |at| sign.end + at);
     let whole = &text[sign.end..end];
     let host = whole.find(['/', '?', '#']).unwrap_or(whole.len());
     let user = match whole[..host].rfind('@') {
@@ -49,14 +51,20 @@ pub(super) fn password(runs: &mut Runs<'_>, sign: Range<usize>) -> Option<Secret
 /// Whether something will be put there.
 fn is_place(secret: &str) -> bool {
     let bytes = secret.as_bytes();
-    let is_encoded = |at: usize| bytes.get(at..at + 2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    let is_encoded = |at: usize| {
+        bytes
+            .get(at..at + 2)
+            .is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
+    };
     match bytes[0] {
         b'$' | b'{' | b'[' => true,
         b'%' => !is_encoded(1),
         _ => {
             secret.contains("${")
                 || secret.contains("{{")
-                || secret.bytes().all(|b| matches!(b, b'*' | b'.' | b'x' | b'X'))
+                || secret
+                    .bytes()
+                    .all(|b| matches!(b, b'*' | b'.' | b'x' | b'X'))
         }
     }
 }
@@ -69,7 +77,9 @@ pub(super) fn signature(runs: &mut Runs<'_>, hit: Range<usize>) -> Option<Secret
     }
     let run = runs.end(Class::Address, hit.end);
     let rest = &runs.text[hit.end..run];
-    let length = rest.find(['&', ',', ';', ')', ']', '}']).unwrap_or(rest.len());
+    let length = rest
+        .find(['&', ',', ';', ')', ']', '}'])
+        .unwrap_or(rest.len());
     let value = &rest[..length];
     (value.len() >= 20 && value.bytes().any(|b| b.is_ascii_digit())).then_some(Secret {
         span: hit.end..hit.end + length,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Secret;
 use super::names::{Field, Name};
-use super::runs::Runs;
+use super::runs::{Runs, count};
 use super::value::{Form, is_secret};
 
 /// Bytes of a name on each side of the word in it.
@@ -37,7 +37,11 @@ impl Seen {
         }
         let span = name_around(runs, &word);
         self.end = span.end;
-        self.inside = if span.start < self.value { self.inside + 1 } else { 0 };
+        self.inside = if span.start < self.value {
+            self.inside + 1
+        } else {
+            0
+        };
         if self.inside > INSIDE {
             return None;
         }
@@ -144,10 +148,12 @@ fn value_of(runs: &Runs<'_>, name: &Range<usize>) -> Option<(Range<usize>, Form)
     cursor.skip(|b| matches!(b, b']' | b')' | b'?' | b'!'));
     let spaces = cursor.spaces();
     let mut form = Form::default();
-    let is_exact = || matches!(
-        text[name.clone()].to_ascii_lowercase().as_str(),
-        "password" | "passwd" | "passphrase" | "secret"
-    );
+    let is_exact = || {
+        matches!(
+            text[name.clone()].to_ascii_lowercase().as_str(),
+            "password" | "passwd" | "passphrase" | "secret"
+        )
+    };
     match cursor.byte()? {
         b':' | b'=' => {
             let sign = cursor.at;
@@ -216,7 +222,13 @@ fn assigned(mut cursor: Cursor<'_>, form: Form, is_typed: bool) -> Option<(Range
             cursor.at = line;
         } else {
             cursor.skip(|b| b.is_ascii_whitespace());
-            return plain(&cursor, Form { tight: true, ..form });
+            return plain(
+                &cursor,
+                Form {
+                    tight: true,
+                    ..form
+                },
+            );
         }
     }
     let start = cursor.at;
@@ -257,7 +269,9 @@ fn quoted(cursor: &mut Cursor<'_>, form: Form) -> Option<(Range<usize>, Form)> {
     let from = cursor.at;
     let rest = cursor.rest();
     let limit = rest.floor_char_boundary(QUOTED);
-    let close = closing(&rest[..limit], quote).unwrap_or(if limit == rest.len() { limit } else { 0 });
+    let close = closing(&rest[..limit], quote);
+    count(close.unwrap_or(limit));
+    let close = close.unwrap_or(if limit == rest.len() { limit } else { 0 });
     let form = Form {
         quoted: true,
         ..form
@@ -305,7 +319,10 @@ fn plain(cursor: &Cursor<'_>, form: Form) -> Option<(Range<usize>, Form)> {
                 open = open.saturating_sub(1);
                 is_outer
             }
-            b'<' | b'>' => at > 0 && open == 0 && next.is_none_or(|b| !b.is_ascii_alphanumeric()) || rest[at..].starts_with("</"),
+            b'<' | b'>' => {
+                at > 0 && open == 0 && next.is_none_or(|b| !b.is_ascii_alphanumeric())
+                    || rest[at..].starts_with("</")
+            }
             b',' | b';' | b'|' | b'&' => open == 0 && starts_anew(&rest[at + 1..]),
             _ => false,
         };
@@ -314,6 +331,7 @@ fn plain(cursor: &Cursor<'_>, form: Form) -> Option<(Range<usize>, Form)> {
         }
         end = at + 1;
     }
+    count(end);
     let end = rest.floor_char_boundary(end);
     let value = rest[..end].trim_end_matches(['.', ',', ';', '!', '?']);
     let from = cursor.at;
@@ -370,7 +388,14 @@ fn under_value(cursor: &mut Cursor<'_>) -> Option<(Range<usize>, Form)> {
                 text: cursor.text,
                 at: cursor.at,
             };
-            assigned(after, Form { tight: true, ..Form::default() }, false)
+            assigned(
+                after,
+                Form {
+                    tight: true,
+                    ..Form::default()
+                },
+                false,
+            )
         } else {
             None
         }

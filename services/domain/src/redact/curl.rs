@@ -2,6 +2,7 @@
 
 use super::Secret;
 use super::header::{COOKIE, is_cookie};
+use super::runs::count;
 
 /// Bytes of a command that are looked at.
 const COMMAND: usize = 4 * 1024;
@@ -20,6 +21,7 @@ impl Seen {
         let rest = text.get(from..).unwrap_or_default();
         let limit = rest.floor_char_boundary(COMMAND);
         let length = command_length(&rest[..limit]);
+        count(length);
         self.end = from + length;
         let mut at = from;
         let mut flag = "";

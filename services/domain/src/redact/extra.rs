@@ -26,7 +26,9 @@ pub fn extend(setting: &str) -> Vec<String> {
 fn read(setting: &str) -> (Vec<Regex>, Vec<String>) {
     let (mut patterns, mut warnings) = (Vec::new(), Vec::new());
     let mut leave_out = |nth: usize, why: &str| {
-        warnings.push(format!("CAIRN_REDACT_EXTRA: pattern {nth} {why}; it is left out"));
+        warnings.push(format!(
+            "CAIRN_REDACT_EXTRA: pattern {nth} {why}; it is left out"
+        ));
     };
     for (nth, pattern) in (1..).zip(setting.split_whitespace()) {
         if nth > limits::EXTRA_PATTERNS {
@@ -34,7 +36,10 @@ fn read(setting: &str) -> (Vec<Regex>, Vec<String>) {
             break;
         }
         if pattern.len() > limits::EXTRA_PATTERN_BYTES {
-            leave_out(nth, &format!("is longer than {} bytes", limits::EXTRA_PATTERN_BYTES));
+            leave_out(
+                nth,
+                &format!("is longer than {} bytes", limits::EXTRA_PATTERN_BYTES),
+            );
             continue;
         }
         let compiled = RegexBuilder::new(pattern)
@@ -81,7 +86,8 @@ fn is_inside_mark(text: &str, at: usize) -> bool {
     before.rfind('[').is_some_and(|open| {
         let rest = &text[from + open..];
         let close = rest.find(']').map_or(0, |close| from + open + close);
-        rest.starts_with(MARK) && close >= at || MARK.starts_with(&before[open..]) && rest.starts_with(MARK)
+        rest.starts_with(MARK) && close >= at
+            || MARK.starts_with(&before[open..]) && rest.starts_with(MARK)
     })
 }
 
@@ -109,7 +115,10 @@ mod tests {
     fn there_are_only_so_many() {
         let setting = vec!["x1"; limits::EXTRA_PATTERNS + 5].join("\n");
         let (patterns, warnings) = read(&setting);
-        assert_eq!((patterns.len(), warnings.len()), (limits::EXTRA_PATTERNS, 1));
+        assert_eq!(
+            (patterns.len(), warnings.len()),
+            (limits::EXTRA_PATTERNS, 1)
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::Secret;
-use super::runs::{Class, Runs};
+use super::runs::{Class, Runs, count};
 use super::value;
 
 /// Bytes of a field's value that are looked at.
@@ -16,8 +16,23 @@ pub(super) const COOKIE: &str = "cookie";
 
 /// Schemes that stay before what they announce.
 const SCHEMES: &[&str] = &[
-    "bearer", "basic", "token", "apikey", "api-key", "digest", "negotiate", "ntlm", "hawk", "oauth",
-    "ssws", "geniekey", "splunk", "aws4-hmac-sha256", "key", "bot", "klaviyo-api-key",
+    "bearer",
+    "basic",
+    "token",
+    "apikey",
+    "api-key",
+    "digest",
+    "negotiate",
+    "ntlm",
+    "hawk",
+    "oauth",
+    "ssws",
+    "geniekey",
+    "splunk",
+    "aws4-hmac-sha256",
+    "key",
+    "bot",
+    "klaviyo-api-key",
 ];
 
 /// The value of an `Authorization` field.
@@ -66,8 +81,12 @@ fn is_credential(word: &str) -> bool {
         || word.contains("${")
         || word.contains("{{")
         || word.contains("...");
-    let letters = bare.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.'));
-    bare.len() >= 8 && !is_place && !(letters && bare.len() < 20)
+    let letters = bare
+        .bytes()
+        .all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.'));
+    bare.len() >= 8
+        && !is_place
+        && !(letters && bare.len() < 20)
         && !bare.contains('(')
         && !bare.to_ascii_lowercase().starts_with("your")
 }
@@ -78,7 +97,11 @@ pub(super) fn bearer(runs: &mut Runs<'_>, word: Range<usize>) -> Option<Secret> 
         return None;
     }
     let end = runs.end(Class::Base64, word.end);
-    let end = if runs.byte(end) == Some(b'.') { runs.end(Class::Dotted, word.end).max(end) } else { end };
+    let end = if runs.byte(end) == Some(b'.') {
+        runs.end(Class::Dotted, word.end).max(end)
+    } else {
+        end
+    };
     let token = &runs.text[word.end..end];
     value::is_random(token, 16).then_some(Secret {
         span: word.end..end,
@@ -105,7 +128,9 @@ pub(super) fn is_cookie(text: &str) -> bool {
         return false;
     };
     let is_name = !name.is_empty()
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.%!#~|*+^$".contains(&b));
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-.%!#~|*+^$".contains(&b));
     let is_place = value.starts_with(['$', '{', '<', '%', '=', '>', '[']) && !value.contains("%");
     is_name && !value.is_empty() && !is_place
 }
@@ -115,13 +140,20 @@ fn value_after(runs: &Runs<'_>, word: &Range<usize>) -> Option<Range<usize>> {
     let text = runs.text;
     let bytes = text.as_bytes();
     // `-` before it is `Proxy-` or the dashes of a flag.
-    if word.start > 0 && bytes[word.start - 1].is_ascii_alphanumeric() && !runs.is_border(word.start) {
+    if word.start > 0
+        && bytes[word.start - 1].is_ascii_alphanumeric()
+        && !runs.is_border(word.start)
+    {
         return None;
     }
     let mut at = word.end;
     let skip = |at: &mut usize, signs: &[u8]| {
         let rest = bytes.get(*at..).unwrap_or_default();
-        let count = rest.iter().take(64).take_while(|b| signs.contains(b)).count();
+        let count = rest
+            .iter()
+            .take(64)
+            .take_while(|b| signs.contains(b))
+            .count();
         *at += count;
         count
     };
@@ -144,11 +176,20 @@ fn value_after(runs: &Runs<'_>, word: &Range<usize>) -> Option<Range<usize>> {
     if matches!(bytes.get(at), Some(b'[')) {
         skip(&mut at, b"[ \t\n\r");
     }
-    let letters = bytes.get(at).copied().is_some_and(|b| b"bfruBFRU".contains(&b));
+    let letters = bytes
+        .get(at)
+        .copied()
+        .is_some_and(|b| b"bfruBFRU".contains(&b));
     if letters && matches!(bytes.get(at + 1), Some(b'"' | b'\'' | b'`')) {
         at += 1;
     }
-    let slashes = bytes.get(at..).unwrap_or_default().iter().take(64).take_while(|b| **b == b'\\').count();
+    let slashes = bytes
+        .get(at..)
+        .unwrap_or_default()
+        .iter()
+        .take(64)
+        .take_while(|b| **b == b'\\')
+        .count();
     let opened = match bytes.get(at + slashes) {
         Some(sign @ (b'"' | b'\'' | b'`')) => Some(*sign),
         _ => None,
@@ -166,9 +207,17 @@ fn value_after(runs: &Runs<'_>, word: &Range<usize>) -> Option<Range<usize>> {
 fn value_end(text: &str, at: usize, rest: &str, opened: Option<u8>, name: usize) -> usize {
     let before = &text[text.floor_char_boundary(name.saturating_sub(160))..name];
     let line = before.rfind('\n').map_or(before, |end| &before[end + 1..]);
-    let begins_line = line.trim_start_matches(['<', '>', '*', '|', '+', '-', ' ', '\t']).is_empty()
-        || line.trim_end_matches('-').trim().eq_ignore_ascii_case("proxy")
-        || line.trim_end_matches('-').trim().eq_ignore_ascii_case("set");
+    let begins_line = line
+        .trim_start_matches(['<', '>', '*', '|', '+', '-', ' ', '\t'])
+        .is_empty()
+        || line
+            .trim_end_matches('-')
+            .trim()
+            .eq_ignore_ascii_case("proxy")
+        || line
+            .trim_end_matches('-')
+            .trim()
+            .eq_ignore_ascii_case("set");
     let limit = rest.floor_char_boundary(VALUE);
     let bytes = &rest.as_bytes()[..limit];
     let mut previous = 0;
@@ -186,9 +235,11 @@ fn value_end(text: &str, at: usize, rest: &str, opened: Option<u8>, name: usize)
             _ => false,
         };
         if is_end {
+            count(offset);
             return at + offset;
         }
         previous = *b;
     }
+    count(limit);
     at + limit
 }

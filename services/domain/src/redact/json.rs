@@ -16,13 +16,36 @@ const LEVELS: usize = 8;
 
 /// Members that hold the name of what another member of the object holds.
 const NAMES: &[&str] = &[
-    "name", "key", "variable", "var", "header", "field", "parameter", "parametername", "envname",
+    "name",
+    "key",
+    "variable",
+    "var",
+    "header",
+    "field",
+    "parameter",
+    "parametername",
+    "envname",
     "parameterkey",
 ];
 /// Members that hold it.
 const VALUES: &[&str] = &[
-    "value", "val", "values", "content", "data", "text", "parametervalue", "defaultvalue",
-    "default", "raw", "plain", "plaintext", "current", "new", "old", "secretvalue", "stringvalue",
+    "value",
+    "val",
+    "values",
+    "content",
+    "data",
+    "text",
+    "parametervalue",
+    "defaultvalue",
+    "default",
+    "raw",
+    "plain",
+    "plaintext",
+    "current",
+    "new",
+    "old",
+    "secretvalue",
+    "stringvalue",
 ];
 
 /// Whether a text is JSON, or a JSON text that was cut off: nothing but structure, numbers and
@@ -100,7 +123,10 @@ pub(super) fn redacted(json: &str, tags: bool) -> Option<String> {
 
 /// Whether anything in it is worth the walk. Escapes may hide what begins a secret.
 fn may_hold_any(json: &str, tags: bool) -> bool {
-    json.contains("\\u") || json.contains("\\/") || tags && json.contains('<') || find::may_hold_any(json)
+    json.contains("\\u")
+        || json.contains("\\/")
+        || tags && json.contains('<')
+        || find::may_hold_any(json)
 }
 
 fn walked(json: &str, tags: bool, level: usize) -> Option<String> {
@@ -212,7 +238,9 @@ impl Walk<'_> {
         if self.frames.len() == 1 {
             return;
         }
-        let Some(frame) = self.frames.pop() else { return };
+        let Some(frame) = self.frames.pop() else {
+            return;
+        };
         if let Some(named) = frame.named {
             for (span, is_open) in frame.values {
                 self.judge(&span, is_open, Some(named));
@@ -252,7 +280,11 @@ impl Walk<'_> {
         }
         let frame = self.frames.last_mut().expect("the outermost stays");
         if frame.is_object {
-            let key = frame.key.as_deref().unwrap_or_default().to_ascii_lowercase();
+            let key = frame
+                .key
+                .as_deref()
+                .unwrap_or_default()
+                .to_ascii_lowercase();
             if NAMES.contains(&key.as_str()) {
                 frame.named = Said::by(&text).or(frame.named);
             }
@@ -274,9 +306,15 @@ impl Walk<'_> {
                 frame.in_key = false;
                 return false;
             }
-            return text.len() >= 16 && text.trim().bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b));
+            return text.len() >= 16
+                && text
+                    .trim()
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b));
         }
-        frame.in_key = text.contains("-----BEGIN") && text.contains("PRIVATE KEY") && !text.contains("-----END");
+        frame.in_key = text.contains("-----BEGIN")
+            && text.contains("PRIVATE KEY")
+            && !text.contains("-----END");
         false
     }
 
@@ -302,7 +340,11 @@ impl Walk<'_> {
     fn kept(&self, text: &str, said: Option<Said>) -> Option<String> {
         let inner = self.inner(text);
         let text = inner.as_deref().unwrap_or(text);
-        let stripped = if self.tags { strip(text) } else { Cow::Borrowed(text) };
+        let stripped = if self.tags {
+            strip(text)
+        } else {
+            Cow::Borrowed(text)
+        };
         let changed = inner.is_some() || matches!(stripped, Cow::Owned(_));
         let found = find::secrets(&stripped);
         let whole = said.and_then(|said| by_name(&stripped, said, &found));
@@ -318,7 +360,9 @@ impl Walk<'_> {
     fn inner(&self, text: &str) -> Option<String> {
         let begins = text.trim_start().starts_with(['{', '[']);
         let is_inner = begins && text.contains('"') && self.level < LEVELS && is_json(text);
-        is_inner.then(|| walked(text, self.tags, self.level + 1)).flatten()
+        is_inner
+            .then(|| walked(text, self.tags, self.level + 1))
+            .flatten()
     }
 }
 
@@ -359,7 +403,11 @@ fn by_name(text: &str, said: Said, found: &[Secret]) -> Option<Secret> {
 /// would refuse is looked at all the same.
 fn decoded(literal: &str, is_open: bool) -> Cow<'_, str> {
     let body = literal.strip_prefix('"').unwrap_or(literal);
-    let body = if is_open { body } else { body.strip_suffix('"').unwrap_or(body) };
+    let body = if is_open {
+        body
+    } else {
+        body.strip_suffix('"').unwrap_or(body)
+    };
     if !body.contains('\\') {
         return Cow::Borrowed(body);
     }

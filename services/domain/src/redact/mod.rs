@@ -62,7 +62,9 @@ pub fn safe_json(text: &str) -> Cow<'_, str> {
     if !json::is_json(text) {
         return safe(text);
     }
-    closed(text, |text| settled(text, |text| json::redacted(text, true)))
+    closed(text, |text| {
+        settled(text, |text| json::redacted(text, true))
+    })
 }
 
 /// The text with a mark in the place of each secret.
@@ -82,7 +84,9 @@ pub fn redact_json(text: &str) -> Cow<'_, str> {
     if !json::is_json(text) {
         return redact(text);
     }
-    closed(text, |text| settled(text, |text| json::redacted(text, false)))
+    closed(text, |text| {
+        settled(text, |text| json::redacted(text, false))
+    })
 }
 
 /// A text that its judge fails on is withheld: it may hold anything.

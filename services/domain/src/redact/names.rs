@@ -25,24 +25,120 @@ pub(super) const WORDS: &[(&str, &str)] = &[
 ];
 
 /// How words go on that only begin like one of these.
-const OTHERS: &[&str] = &[
-    "iz", "is", "less", "ary", "ari", "ive", "omic", "ed", "ing",
-];
+const OTHERS: &[&str] = &["iz", "is", "less", "ary", "ari", "ive", "omic", "ed", "ing"];
 
 /// A name's last word after which the value only describes a secret.
 const ABOUT: &[&str] = &[
-    "name", "names", "ref", "refs", "file", "files", "filename", "path", "paths", "dir", "url",
-    "urls", "uri", "endpoint", "type", "types", "kind", "count", "counts", "length", "len", "size",
-    "limit", "limits", "budget", "usage", "index", "idx", "expires", "expiry", "expiration", "ttl",
-    "age", "at", "in", "policy", "manager", "store", "provider", "field", "fields", "label",
-    "header", "prefix", "suffix", "format", "pattern", "regex", "method", "mode", "status",
-    "enabled", "required", "version", "algorithm", "alg", "id", "ids", "scope", "scopes",
-    "rotation", "engine", "backend", "class", "env", "var", "schema", "description", "hint",
-    "title", "placeholder", "error", "message", "input", "form", "reset", "change", "link",
-    "issuer", "audience", "server", "host", "port", "user", "username", "email", "source",
-    "location", "lifetime", "timeout", "validity", "stdin", "generator", "validator", "service",
-    "handler", "repository", "controller", "middleware", "factory", "builder", "key_ref", "utils",
-    "utilities", "rules", "strength", "encoder", "parser", "scanner", "detector",
+    "name",
+    "names",
+    "ref",
+    "refs",
+    "file",
+    "files",
+    "filename",
+    "path",
+    "paths",
+    "dir",
+    "url",
+    "urls",
+    "uri",
+    "endpoint",
+    "type",
+    "types",
+    "kind",
+    "count",
+    "counts",
+    "length",
+    "len",
+    "size",
+    "limit",
+    "limits",
+    "budget",
+    "usage",
+    "index",
+    "idx",
+    "expires",
+    "expiry",
+    "expiration",
+    "ttl",
+    "age",
+    "at",
+    "in",
+    "policy",
+    "manager",
+    "store",
+    "provider",
+    "field",
+    "fields",
+    "label",
+    "header",
+    "prefix",
+    "suffix",
+    "format",
+    "pattern",
+    "regex",
+    "method",
+    "mode",
+    "status",
+    "enabled",
+    "required",
+    "version",
+    "algorithm",
+    "alg",
+    "id",
+    "ids",
+    "scope",
+    "scopes",
+    "rotation",
+    "engine",
+    "backend",
+    "class",
+    "env",
+    "var",
+    "schema",
+    "description",
+    "hint",
+    "title",
+    "placeholder",
+    "error",
+    "message",
+    "input",
+    "form",
+    "reset",
+    "change",
+    "link",
+    "issuer",
+    "audience",
+    "server",
+    "host",
+    "port",
+    "user",
+    "username",
+    "email",
+    "source",
+    "location",
+    "lifetime",
+    "timeout",
+    "validity",
+    "stdin",
+    "generator",
+    "validator",
+    "service",
+    "handler",
+    "repository",
+    "controller",
+    "middleware",
+    "factory",
+    "builder",
+    "key_ref",
+    "utils",
+    "utilities",
+    "rules",
+    "strength",
+    "encoder",
+    "parser",
+    "scanner",
+    "detector",
 ];
 
 /// Bytes of the longest name of a header field that is looked for.
@@ -95,13 +191,18 @@ fn is_about(rest: &str) -> bool {
     if rest.is_empty() {
         return false;
     }
-    let last = rest.rfind(['_', '-', '.']).map_or(rest, |at| &rest[at + 1..]);
+    let last = rest
+        .rfind(['_', '-', '.'])
+        .map_or(rest, |at| &rest[at + 1..]);
     let camel = last
         .char_indices()
         .rev()
         .find(|(_, c)| c.is_ascii_uppercase())
         .map_or(0, |(at, _)| at);
-    let words = [last.to_ascii_lowercase(), last[camel..].to_ascii_lowercase()];
+    let words = [
+        last.to_ascii_lowercase(),
+        last[camel..].to_ascii_lowercase(),
+    ];
     words.iter().any(|word| ABOUT.contains(&word.as_str()))
 }
 

@@ -2,6 +2,7 @@
 //! for them in code and JSON.
 
 use super::Secret;
+use super::runs::count;
 
 pub(super) const KIND: &str = "private-key";
 
@@ -54,6 +55,7 @@ impl Ends {
         let dashes = text[from..].find("-----END").map(|at| from + at);
         let spaced = || text[from..].find("---- END").map(|at| from + at);
         let found = dashes.or_else(spaced);
+        count(found.unwrap_or(text.len()) - from);
         self.known = Some((from, found));
         found
     }
@@ -98,6 +100,7 @@ fn body_length(text: &str) -> usize {
     for line in text.split_inclusive('\n') {
         // Line ends that are written out stand inside a line.
         for part in line.split_inclusive("\\n") {
+            count(part.len());
             match kept(part) {
                 Kept::All => at += part.len(),
                 Kept::Head(length) => return at + length,
@@ -119,15 +122,16 @@ fn kept(part: &str) -> Kept {
     let start = line.len() - undecorated(line).len();
     let core = &line[start..];
     let base64 = core.bytes().take_while(|b| is_base64(*b)).count();
-    let rest = core[base64..].trim_start_matches(['"', '\'', '`', '+', '.', ',', '\\', ' ', '\t', ';', ')']);
+    let rest = core[base64..]
+        .trim_start_matches(['"', '\'', '`', '+', '.', ',', '\\', ' ', '\t', ';', ')']);
     let rest = rest.trim();
     if rest.is_empty() {
         return Kept::All;
     }
     // `Proc-Type: 4,ENCRYPTED` and the like.
-    let is_field = core
-        .split_once(": ")
-        .is_some_and(|(name, _)| name.len() < 24 && name.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-'));
+    let is_field = core.split_once(": ").is_some_and(|(name, _)| {
+        name.len() < 24 && name.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-')
+    });
     if is_field && core.len() < HEAD && !core.starts_with("Private-") {
         return Kept::All;
     }
@@ -170,7 +174,12 @@ fn has_body(text: &str) -> bool {
 /// What follows `Private-Lines:` in a key of PuTTY's form.
 pub(super) fn putty(text: &str, after: usize) -> Option<Secret> {
     let rest = &text[after..];
-    let count = rest.len() - rest.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '\r', '\n']).len();
+    let count = rest.len()
+        - rest
+            .trim_start_matches([
+                ' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '\r', '\n',
+            ])
+            .len();
     let body = after + count;
     let end = body + body_length(&text[body..]);
     has_body(&text[body..end]).then_some(Secret {

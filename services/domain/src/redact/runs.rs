@@ -1,6 +1,20 @@
 //! Runs: how far characters of one class go on. Each is measured once, however often it is asked
 //! for, so that all looking ahead together takes linear time.
 
+#[cfg(test)]
+thread_local! {
+    /// Bytes that were looked at beside the one walk, for tests of how they grow.
+    pub(super) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Notes that so many bytes were looked at ahead or behind.
+pub(super) fn count(steps: usize) {
+    #[cfg(test)]
+    STEPS.set(STEPS.get() + steps);
+    #[cfg(not(test))]
+    let _ = steps;
+}
+
 /// A class of ASCII characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
@@ -72,6 +86,7 @@ impl<'a> Runs<'a> {
         }
         let rest = self.bytes.get(at..).unwrap_or_default();
         let length = rest.iter().take_while(|b| class.holds(**b)).count();
+        count(length);
         *known = (at, at + length);
         at + length
     }
@@ -86,7 +101,6 @@ impl<'a> Runs<'a> {
         there == Some(word.as_bytes())
     }
 
-
     /// Whether something new begins at `at`: before it stands no letter, digit or `_`, or just an
     /// escape such as `\n` or `%3D`.
     pub(super) fn is_border(&self, at: usize) -> bool {
@@ -99,7 +113,7 @@ impl<'a> Runs<'a> {
         let is_encoded = last.is_ascii_hexdigit()
             && before(2).is_some_and(|b| b.is_ascii_hexdigit())
             && before(3) == Some(b'%');
-        let is_code = (2..=6).all(|back| before(back).is_some_and(|b| b == b'u' || b.is_ascii_hexdigit() || b == b'\\'))
+        let is_code = (1..=4).all(|back| before(back).is_some_and(|b| b.is_ascii_hexdigit()))
             && before(5) == Some(b'u')
             && before(6) == Some(b'\\');
         is_escape || is_encoded || is_code

@@ -63,7 +63,10 @@ pub(super) fn cairn(runs: &mut Runs<'_>, at: usize) -> Option<Secret> {
     let end = runs.end(Class::Word, id);
     let body = &runs.text[id..end];
     let (id, rest) = body.split_once('_')?;
-    let is_id = id.len() == 12 && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let is_id = id.len() == 12
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     (is_id && rest.len() >= 20).then(|| secret(at..end, "cairn-key", 6))
 }
 

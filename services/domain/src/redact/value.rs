@@ -40,7 +40,8 @@ pub(super) fn is_secret(value: &str, name: Name, form: Form) -> bool {
         return false;
     }
     let letters = value.chars().all(|c| c.is_alphabetic() || is_joint(c));
-    let is_description = || value.len() < LEAST_ABOUT || !is_mixed(value) || value.contains([':', '/', '(']);
+    let is_description =
+        || value.len() < LEAST_ABOUT || !is_mixed(value) || value.contains([':', '/', '(']);
     if name.is_about && (letters || is_description()) {
         return false;
     }
@@ -120,17 +121,80 @@ fn is_place(value: &str) -> bool {
         || value.chars().all(|c| Some(c) == same)
         || !value.chars().any(char::is_alphanumeric)
         || begins(&[
-            "process.env", "os.environ", "os.getenv", "env.", "env[", "env:", "env(", "system.getenv",
-            "import.meta", "std::env", "deno.env", "vault:", "ssm:", "arn:", "ref+", "op://",
-            "secrets.", "secretsmanager:", "keychain:", "file:", "your-", "your_", "yourapi",
-            "yourtoken", "yoursecret", "yourpass", "my-api-", "changeme", "change-me", "change_me",
-            "replace", "placeholder", "insert-", "insert_", "enter-", "enter_", "xxxx", "****",
-            "....", "none", "null", "undefined", "not-set", "not_set", "unset", "redacted",
-            "<redacted", "same-origin", "workspace:", "npm:", "catalog:", "(?", "^", "example-", "example_", "dummy-", "dummy_", "!ref", "!secret", "!sub",
+            "process.env",
+            "os.environ",
+            "os.getenv",
+            "env.",
+            "env[",
+            "env:",
+            "env(",
+            "system.getenv",
+            "import.meta",
+            "std::env",
+            "deno.env",
+            "vault:",
+            "ssm:",
+            "arn:",
+            "ref+",
+            "op://",
+            "secrets.",
+            "secretsmanager:",
+            "keychain:",
+            "file:",
+            "your-",
+            "your_",
+            "yourapi",
+            "yourtoken",
+            "yoursecret",
+            "yourpass",
+            "my-api-",
+            "changeme",
+            "change-me",
+            "change_me",
+            "replace",
+            "placeholder",
+            "insert-",
+            "insert_",
+            "enter-",
+            "enter_",
+            "xxxx",
+            "****",
+            "....",
+            "none",
+            "null",
+            "undefined",
+            "not-set",
+            "not_set",
+            "unset",
+            "redacted",
+            "<redacted",
+            "same-origin",
+            "workspace:",
+            "npm:",
+            "catalog:",
+            "(?",
+            "^",
+            "example-",
+            "example_",
+            "dummy-",
+            "dummy_",
+            "!ref",
+            "!secret",
+            "!sub",
         ]) && !has_tail(value)
         || holds(&[
-            "-here", "_here", "goes-here", "goes_here", "your-token", "your_token", "your-api",
-            "your_api", "your-secret", "your_secret", "your-password", "your_password",
+            "-here",
+            "_here",
+            "goes-here",
+            "goes_here",
+            "your-token",
+            "your_token",
+            "your-api",
+            "your_api",
+            "your-secret",
+            "your_secret",
+            "your-password",
+            "your_password",
         ])
 }
 
@@ -142,12 +206,21 @@ fn has_tail(value: &str) -> bool {
 
 /// A number, a date, a version, an address, a path, a mail address: no secret by its form.
 fn is_plain(value: &str, form: Form) -> bool {
-    is_number(value) || value.contains("://") || is_path(value) || is_mail(value) || is_words(value, form)
+    is_number(value)
+        || value.contains("://")
+        || is_path(value)
+        || is_mail(value)
+        || is_words(value, form)
 }
 
 fn is_number(value: &str) -> bool {
     let bare = value.trim_start_matches(['^', '~', '>', '<', '=', 'v', '+', '-']);
-    let signs = |b: u8| matches!(b, b'.' | b',' | b':' | b'_' | b'-' | b'/' | b'%' | b'+' | b'T' | b'Z' | b'x');
+    let signs = |b: u8| {
+        matches!(
+            b,
+            b'.' | b',' | b':' | b'_' | b'-' | b'/' | b'%' | b'+' | b'T' | b'Z' | b'x'
+        )
+    };
     let digits = bare.bytes().filter(u8::is_ascii_digit).count();
     let units = bare.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = bare.len() - units.len();
@@ -160,15 +233,21 @@ fn is_path(value: &str) -> bool {
         || value.starts_with("../")
         || value.as_bytes().get(1..3) == Some(b":\\")
         || value.starts_with("\\\\");
-    let segments: Vec<&str> = value.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
+    let segments: Vec<&str> = value
+        .split(['/', '\\'])
+        .filter(|part| !part.is_empty())
+        .collect();
     let is_name = |part: &&str| {
         part.bytes().all(|b| {
-            b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'@' | b'*' | b':') || b >= 0x80
+            b.is_ascii_alphanumeric()
+                || matches!(b, b'.' | b'_' | b'-' | b'@' | b'*' | b':')
+                || b >= 0x80
         })
     };
     // Base64 has slashes too, but its pieces are no names.
     let is_jumbled = |part: &&str| {
-        let case = part.bytes().any(|b| b.is_ascii_uppercase()) && part.bytes().any(|b| b.is_ascii_lowercase());
+        let case = part.bytes().any(|b| b.is_ascii_uppercase())
+            && part.bytes().any(|b| b.is_ascii_lowercase());
         let digits = part.bytes().filter(u8::is_ascii_digit).count();
         !part.contains('.') && part.len() >= 12 && (case && digits > 0 || digits > 4)
     };
@@ -179,13 +258,50 @@ fn is_path(value: &str) -> bool {
     let last = segments.last().copied().unwrap_or_default();
     let has_ending = last.rsplit_once('.').is_some_and(|(stem, end)| {
         let known = [
-            "rs", "ts", "js", "tsx", "jsx", "py", "go", "java", "rb", "php", "c", "h", "cpp", "cs",
-            "kt", "swift", "md", "txt", "json", "yml", "yaml", "toml", "pem", "key", "crt", "env",
-            "sh", "sql", "html", "css", "vue", "xml", "ini", "cfg", "conf", "lock", "properties",
+            "rs",
+            "ts",
+            "js",
+            "tsx",
+            "jsx",
+            "py",
+            "go",
+            "java",
+            "rb",
+            "php",
+            "c",
+            "h",
+            "cpp",
+            "cs",
+            "kt",
+            "swift",
+            "md",
+            "txt",
+            "json",
+            "yml",
+            "yaml",
+            "toml",
+            "pem",
+            "key",
+            "crt",
+            "env",
+            "sh",
+            "sql",
+            "html",
+            "css",
+            "vue",
+            "xml",
+            "ini",
+            "cfg",
+            "conf",
+            "lock",
+            "properties",
         ];
         !stem.is_empty() && known.contains(&end)
     });
-    let plain = |part: &&&str| part.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_' | b'.'));
+    let plain = |part: &&&str| {
+        part.bytes()
+            .all(|b| b.is_ascii_lowercase() || matches!(b, b'-' | b'_' | b'.'))
+    };
     segments.len() > 1 && names && (has_ending || segments.iter().all(|part| plain(&part)))
         || segments.len() == 1 && has_ending && names
 }
@@ -194,9 +310,15 @@ fn is_mail(value: &str) -> bool {
     let Some((name, host)) = value.split_once('@') else {
         return false;
     };
-    let is_word = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'+'));
+    let is_word = |text: &str| {
+        text.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'+'))
+    };
     let ending = host.rsplit('.').next().unwrap_or_default();
-    is_word(name) && is_word(host) && host.contains('.') && ending.len() >= 2
+    is_word(name)
+        && is_word(host)
+        && host.contains('.')
+        && ending.len() >= 2
         && ending.bytes().all(|b| b.is_ascii_lowercase())
         && name.bytes().filter(u8::is_ascii_digit).count() <= 2
 }
@@ -205,10 +327,15 @@ fn is_mail(value: &str) -> bool {
 fn is_words(value: &str, form: Form) -> bool {
     if !value.contains(|c: char| c.is_ascii_digit()) {
         // Letters alone are judged by what stands between them.
-        return value.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ':'))
+        return value
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | ':'))
             && value.contains(['_', '.', ':']);
     }
-    if !value.chars().all(|c| c.is_alphanumeric() || is_joint(c) || c == '@') {
+    if !value
+        .chars()
+        .all(|c| c.is_alphanumeric() || is_joint(c) || c == '@')
+    {
         return false;
     }
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
@@ -231,8 +358,14 @@ fn is_word(part: &str) -> bool {
     let bytes = part.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
-        let letters = bytes[at..].iter().take_while(|b| !b.is_ascii_digit()).count();
-        let digits = bytes[at + letters..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let letters = bytes[at..]
+            .iter()
+            .take_while(|b| !b.is_ascii_digit())
+            .count();
+        let digits = bytes[at + letters..]
+            .iter()
+            .take_while(|b| b.is_ascii_digit())
+            .count();
         let after = bytes.get(at + letters + digits);
         if letters == 0 && at == 0 || digits > 3 {
             return false;
@@ -255,18 +388,29 @@ fn is_code(value: &str, form: Form) -> bool {
     }
     let is_name = |text: &str| {
         let head = text.trim_start_matches(['&', '*', '!', '-', '@']);
-        head.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        head.bytes()
+            .next()
+            .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
             && head.bytes().all(|b| {
-                b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'>' | b'-' | b'?' | b'!' | b'$' | b'\'' )
+                b.is_ascii_alphanumeric()
+                    || matches!(
+                        b,
+                        b'_' | b'.' | b':' | b'>' | b'-' | b'?' | b'!' | b'$' | b'\''
+                    )
             })
     };
     let opens = value.find(['(', '[', '<', '{']);
     if let Some(at) = opens
         && is_name(&value[..at])
-        && value[at + 1..].bytes().next().is_none_or(|b| !b.is_ascii_digit() || value.ends_with([']', ')']))
+        && value[at + 1..]
+            .bytes()
+            .next()
+            .is_none_or(|b| !b.is_ascii_digit() || value.ends_with([']', ')']))
     {
         return !form.tight || value.contains('(');
     }
-    value.contains("::") || value.contains("->") || value.contains("=>")
+    value.contains("::")
+        || value.contains("->")
+        || value.contains("=>")
         || !form.tight && value.starts_with(['&', '*', '(', '[', '{', '<', '|', '!', '@', '?'])
 }

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::bounds::{head_bytes, units};
-use crate::redact::safe;
 use crate::ids::RecordId;
+use crate::redact::safe;
 use crate::{Rejection, limits};
 
 /// The arguments of `mem_search` as they came in.
@@ -121,7 +121,11 @@ pub fn query(text: &str) -> Result<String, Rejection> {
     let kept = safe(text);
     // Marks may be longer than what they stand for.
     let kept = head_bytes(&kept, limits::QUERY_BYTES).trim();
-    Ok(if kept.is_empty() { text_withheld() } else { kept.to_owned() })
+    Ok(if kept.is_empty() {
+        text_withheld()
+    } else {
+        kept.to_owned()
+    })
 }
 
 fn text_withheld() -> String {

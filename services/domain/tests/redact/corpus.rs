@@ -105,34 +105,119 @@ const BY_PLACE: &[(&str, &str, &str, usize)] = &[
     ("credential", "credentials: \"@\"", ALNUM, 20),
     ("flag", "deploy --password @ --force", ALNUM, 16),
     ("flag with sign", "deploy --auth-token=@ --force", ALNUM, 32),
-    ("query", "https://api.example.com/v1/x?access_token=@&page=2", ALNUM, 32),
+    (
+        "query",
+        "https://api.example.com/v1/x?access_token=@&page=2",
+        ALNUM,
+        32,
+    ),
     ("xml", "<password>@</password>", ALNUM, 14),
-    ("environment of a pod", "- name: API_TOKEN\n  value: @\n", ALNUM, 28),
-    ("members apart", "{\"name\":\"API_KEY\",\"value\":\"@\"}", ALNUM, 28),
+    (
+        "environment of a pod",
+        "- name: API_TOKEN\n  value: @\n",
+        ALNUM,
+        28,
+    ),
+    (
+        "members apart",
+        "{\"name\":\"API_KEY\",\"value\":\"@\"}",
+        ALNUM,
+        28,
+    ),
     ("typed", "let token: &str = \"@\";", ALNUM, 28),
     ("call", "builder.password(\"@\")", ALNUM, 18),
     ("sql", "alter role app with password '@';", ALNUM, 18),
     ("authorization line", "Authorization: Bearer @", ALNUM, 40),
     ("basic authorization", "Authorization: Basic @", BASE64, 32),
-    ("proxy authorization", "Proxy-Authorization: Basic @", BASE64, 32),
-    ("header of curl", "curl -H 'Authorization: token @' https://x.example", ALNUM, 40),
-    ("user of curl", "curl -u admin:@ https://x.example", ALNUM, 16),
-    ("authorization in JSON", "{\"headers\":{\"Authorization\":\"Bearer @\"}}", ALNUM, 40),
-    ("authorization in code", "req.header(\"Authorization\", \"Bearer @\")", ALNUM, 40),
+    (
+        "proxy authorization",
+        "Proxy-Authorization: Basic @",
+        BASE64,
+        32,
+    ),
+    (
+        "header of curl",
+        "curl -H 'Authorization: token @' https://x.example",
+        ALNUM,
+        40,
+    ),
+    (
+        "user of curl",
+        "curl -u admin:@ https://x.example",
+        ALNUM,
+        16,
+    ),
+    (
+        "authorization in JSON",
+        "{\"headers\":{\"Authorization\":\"Bearer @\"}}",
+        ALNUM,
+        40,
+    ),
+    (
+        "authorization in code",
+        "req.header(\"Authorization\", \"Bearer @\")",
+        ALNUM,
+        40,
+    ),
     ("cookie", "Cookie: theme=dark; sid=@", ALNUM, 32),
-    ("set-cookie", "Set-Cookie: sid=@; Path=/; HttpOnly", ALNUM, 32),
-    ("password of postgres", "postgres://app:@@db.example.com:5432/app", ALNUM, 12),
-    ("password of redis", "redis://:@@cache.example.com:6379/0", ALNUM, 12),
-    ("token of git", "https://oauth2:@@git.example.com/acme/app.git", ALNUM, 24),
-    ("slack hook", "https://hooks.slack.com/services/T0FAKE/B0FAKE/@", ALNUM, 24),
-    ("signed address", "https://x.blob.example/c?sv=2024-01-01&sig=@&se=1", ALNUM, 43),
-    ("azure account", "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=@;", BASE64, 86),
+    (
+        "set-cookie",
+        "Set-Cookie: sid=@; Path=/; HttpOnly",
+        ALNUM,
+        32,
+    ),
+    (
+        "password of postgres",
+        "postgres://app:@@db.example.com:5432/app",
+        ALNUM,
+        12,
+    ),
+    (
+        "password of redis",
+        "redis://:@@cache.example.com:6379/0",
+        ALNUM,
+        12,
+    ),
+    (
+        "token of git",
+        "https://oauth2:@@git.example.com/acme/app.git",
+        ALNUM,
+        24,
+    ),
+    (
+        "slack hook",
+        "https://hooks.slack.com/services/T0FAKE/B0FAKE/@",
+        ALNUM,
+        24,
+    ),
+    (
+        "signed address",
+        "https://x.blob.example/c?sv=2024-01-01&sig=@&se=1",
+        ALNUM,
+        43,
+    ),
+    (
+        "azure account",
+        "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=@;",
+        BASE64,
+        86,
+    ),
     ("npmrc", "//registry.example.com/:_authToken=@", ALNUM, 36),
     ("netrc", "machine x.example login app password @", ALNUM, 16),
-    ("names apart by a zero width", "pass\u{200b}word=@", ALNUM, 16),
+    (
+        "names apart by a zero width",
+        "pass\u{200b}word=@",
+        ALNUM,
+        16,
+    ),
     ("full width", "ＴＯＫＥＮ＝@", ALNUM, 20),
     ("coloured", "\u{1b}[32mtoken\u{1b}[0m=@", ALNUM, 20),
-    ("escaped JSON in a string", "{\\\"token\\\":\\\"@\\\"}", ALNUM, 24),
+    (
+        "escaped JSON in a string",
+        "{\\\"token\\\":\\\"@\\\"}",
+        ALNUM,
+        24,
+    ),
 ];
 
 /// One of each kind, none of which holds another.
@@ -146,12 +231,56 @@ pub fn fakes() -> Vec<Fake> {
         })
         .collect();
     let parts: [(&str, Vec<String>); 6] = [
-        ("json web token", vec!["ey".to_owned(), format!("J{}.eyJ{}.{}", body(900, ALNUM, 30), body(901, ALNUM, 40), body(902, ALNUM, 43))]),
-        ("sendgrid", vec!["S".to_owned(), format!("G.{}.{}", body(903, ALNUM, 22), body(904, ALNUM, 43))]),
-        ("telegram", vec!["712345678".to_owned(), format!(":AA{}", body(905, ALNUM, 33))]),
-        ("discord", vec!["MT".to_owned(), format!("{}.{}.{}", body(906, ALNUM, 24), body(907, ALNUM, 6), body(908, ALNUM, 38))]),
+        (
+            "json web token",
+            vec![
+                "ey".to_owned(),
+                format!(
+                    "J{}.eyJ{}.{}",
+                    body(900, ALNUM, 30),
+                    body(901, ALNUM, 40),
+                    body(902, ALNUM, 43)
+                ),
+            ],
+        ),
+        (
+            "sendgrid",
+            vec![
+                "S".to_owned(),
+                format!("G.{}.{}", body(903, ALNUM, 22), body(904, ALNUM, 43)),
+            ],
+        ),
+        (
+            "telegram",
+            vec![
+                "712345678".to_owned(),
+                format!(":AA{}", body(905, ALNUM, 33)),
+            ],
+        ),
+        (
+            "discord",
+            vec![
+                "MT".to_owned(),
+                format!(
+                    "{}.{}.{}",
+                    body(906, ALNUM, 24),
+                    body(907, ALNUM, 6),
+                    body(908, ALNUM, 38)
+                ),
+            ],
+        ),
         ("mailchimp", vec![body(909, HEX, 32), "-us21".to_owned()]),
-        ("our own", vec!["cairn".to_owned(), format!("_{}_{}", body(910, "abcdefghijklmnopqrstuvwxyz234567", 12), body(911, ALNUM, 43))]),
+        (
+            "our own",
+            vec![
+                "cairn".to_owned(),
+                format!(
+                    "_{}_{}",
+                    body(910, "abcdefghijklmnopqrstuvwxyz234567", 12),
+                    body(911, ALNUM, 43)
+                ),
+            ],
+        ),
     ];
     all.extend(parts.into_iter().map(|(kind, parts)| Fake {
         kind,
@@ -162,7 +291,11 @@ pub fn fakes() -> Vec<Fake> {
     all.extend(places.map(|((kind, around, alphabet, length), seed)| Fake {
         kind,
         // A digit at least, however the dice fall.
-        value: format!("{}7q{}", body(seed, alphabet, length / 2), body(seed + 300, alphabet, length - length / 2)),
+        value: format!(
+            "{}7q{}",
+            body(seed, alphabet, length / 2),
+            body(seed + 300, alphabet, length - length / 2)
+        ),
         around,
     }));
     all
@@ -222,13 +355,21 @@ pub fn texts(fake: &Fake) -> Vec<String> {
 /// A text in private marks of twenty shapes; nothing but `kept` may be left of each.
 pub fn private_marks(secret: &str) -> Vec<(String, &'static str)> {
     let open = [
-        "<private>", "<PRIVATE>", "<Private >", "<private\n>", "<private why=\"x\">", "<private\t>",
+        "<private>",
+        "<PRIVATE>",
+        "<Private >",
+        "<private\n>",
+        "<private why=\"x\">",
+        "<private\t>",
         "<private a=1 b=2>",
     ];
     let close = ["</private>", "</private >", "</Private>"];
     let mut all = Vec::new();
     for (nth, open) in open.iter().enumerate() {
-        all.push((format!("kept{open}{secret}{}", close[nth % close.len()]), "kept"));
+        all.push((
+            format!("kept{open}{secret}{}", close[nth % close.len()]),
+            "kept",
+        ));
         all.push((format!("kept{open}{secret}"), "kept"));
     }
     let others = [
@@ -253,8 +394,10 @@ pub fn holds(text: &str, secret: &str) -> bool {
 
 /// All that must be nowhere, with what it is.
 pub fn all_values() -> Vec<(&'static str, String)> {
-    let mut all: Vec<(&'static str, String)> =
-        fakes().into_iter().map(|fake| (fake.kind, fake.value)).collect();
+    let mut all: Vec<(&'static str, String)> = fakes()
+        .into_iter()
+        .map(|fake| (fake.kind, fake.value))
+        .collect();
     for (_, lines) in private_keys() {
         all.extend(lines.into_iter().map(|line| ("private key", line)));
     }

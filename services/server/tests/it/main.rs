@@ -13,6 +13,8 @@ mod compat;
 mod context;
 mod context_cache;
 mod context_forms;
+#[path = "../../../domain/tests/redact/corpus.rs"]
+mod corpus;
 mod crash;
 mod credentials;
 mod degraded;
@@ -26,8 +28,6 @@ mod mcp_tools;
 mod openapi;
 mod problems;
 mod records;
-#[path = "../../../domain/tests/redact/corpus.rs"]
-mod corpus;
 mod redaction;
 mod redis_away;
 mod remembering;

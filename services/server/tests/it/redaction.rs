@@ -7,7 +7,9 @@ use cairn_store::test_util::{PrivateRedis, TestDb};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
-use crate::corpus::{Fake, all_values, fakes, holds, marked, portions, private_keys, private_marks, texts};
+use crate::corpus::{
+    Fake, all_values, fakes, holds, marked, portions, private_keys, private_marks, texts,
+};
 use crate::support::process::Replica;
 use crate::support::{Caller, PROJECT, TestApp, item, new_owner_key};
 
@@ -41,7 +43,10 @@ async fn tables(db: &TestDb) -> String {
         .fetch_all(&mut admin)
         .await
         .expect("rows");
-    for side in packed.into_iter().flat_map(|(input, output)| [input, output]) {
+    for side in packed
+        .into_iter()
+        .flat_map(|(input, output)| [input, output])
+    {
         let side = zstd::bulk::decompress(&side, 1024 * 1024).expect("a text of ours");
         text.push_str(&String::from_utf8_lossy(&side));
     }
@@ -63,27 +68,45 @@ async fn send_events(caller: &Caller) {
         let facts: Vec<&String> = portion.iter().take(50).collect();
         let items = vec![
             item("prompt", json!({"text": format!("go {whole}")})),
-            item("tool_use", json!({"tool": "Bash",
+            item(
+                "tool_use",
+                json!({"tool": "Bash",
                 "input": json!({"command": whole, "list": portion}).to_string(),
-                "output": json!({"stdout": whole}).to_string()})),
-            item("tool_use", json!({"tool": "Bash", "input": whole, "output": "null"})),
+                "output": json!({"stdout": whole}).to_string()}),
+            ),
+            item(
+                "tool_use",
+                json!({"tool": "Bash", "input": whole, "output": "null"}),
+            ),
             item("turn_end", json!({"last_reply": whole})),
-            item("observation", json!({"title": portion[0], "subtitle": portion[1],
-                "narrative": whole, "facts": facts})),
-            item("summary", json!({"request": portion[2], "investigated": whole,
-                "learned": whole, "notes": whole})),
+            item(
+                "observation",
+                json!({"title": portion[0], "subtitle": portion[1],
+                "narrative": whole, "facts": facts}),
+            ),
+            item(
+                "summary",
+                json!({"request": portion[2], "investigated": whole,
+                "learned": whole, "notes": whole}),
+            ),
         ];
         let answer = caller.events(items).await.ok();
         let statuses = answer["items"].as_array().expect("items").iter();
-        assert!(statuses.clone().all(|item| item["status"] == "stored"), "{answer}");
+        assert!(
+            statuses.clone().all(|item| item["status"] == "stored"),
+            "{answer}"
+        );
     }
 }
 
 /// Sends one secret in every short field there is.
 async fn send_names(caller: &Caller, fake: &Fake) {
     let value = &fake.value;
-    let mut event = item("observation", json!({"title": texts(fake)[0],
-        "files_read": [format!("src/{value}/a.rs")], "files_modified": [value]}));
+    let mut event = item(
+        "observation",
+        json!({"title": texts(fake)[0],
+        "files_read": [format!("src/{value}/a.rs")], "files_modified": [value]}),
+    );
     event["branch"] = json!(format!("fix/{value}"));
     event["checkout"] = json!(format!("~/src/{value}"));
     event["agent_id"] = json!(value);
@@ -94,11 +117,16 @@ async fn send_names(caller: &Caller, fake: &Fake) {
     end["session"] = start["session"].clone();
     let mut elsewhere = item("observation", json!({"title": "elsewhere"}));
     elsewhere["project"] = json!({"key": format!("name:{value}"), "name": value});
-    let entry = item("work_entry", json!({"list": format!("list {value}"),
-        "fields": {"task": format!("rotate {value}"), value.as_str(): value, "password": value}}));
+    let entry = item(
+        "work_entry",
+        json!({"list": format!("list {value}"),
+        "fields": {"task": format!("rotate {value}"), value.as_str(): value, "password": value}}),
+    );
     // What is refused is answered in words that may be kept at the other end.
     let odd = item(&format!("odd {value}"), json!({}));
-    let answer = caller.events(vec![event, start, end, elsewhere, entry, odd]).await;
+    let answer = caller
+        .events(vec![event, start, end, elsewhere, entry, odd])
+        .await;
     assert!(!holds(&answer.text, value), "{}", answer.text);
 }
 
@@ -110,10 +138,19 @@ async fn send_by_hand(caller: &Caller, fake: &Fake) {
     }
     let body = json!({"title": texts(fake)[0], "facts": texts(fake)});
     let stored = caller.post("/v1/observations", body).await;
-    assert!(stored.status.is_success() && !holds(&stored.text, value), "{stored:?}");
-    let fields = json!({"task": texts(fake)[0], "api_key": value, "name": "API_KEY", "value": value});
-    let written = caller.work(&format!("by hand {value}"), fields.clone()).await;
-    assert!(written.status.is_success() && !holds(&written.text, value), "{written:?}");
+    assert!(
+        stored.status.is_success() && !holds(&stored.text, value),
+        "{stored:?}"
+    );
+    let fields =
+        json!({"task": texts(fake)[0], "api_key": value, "name": "API_KEY", "value": value});
+    let written = caller
+        .work(&format!("by hand {value}"), fields.clone())
+        .await;
+    assert!(
+        written.status.is_success() && !holds(&written.text, value),
+        "{written:?}"
+    );
     let arguments = json!({"list": "tool", "fields": fields});
     let (text, is_error) = caller.tool("work_state_write", arguments).await;
     assert!(!is_error && !holds(&text, value), "{text}");
@@ -128,9 +165,13 @@ async fn ask(caller: &Caller, value: &str) {
         let found = caller.search(&[("query", &words), ("kind", kind)]).await;
         assert!(!holds(&found.text, value), "{}", found.text);
     }
-    let none = caller.search(&[("query", &words), ("project", value)]).await;
+    let none = caller
+        .search(&[("query", &words), ("project", value)])
+        .await;
     assert!(!holds(&none.text, value), "{}", none.text);
-    caller.tool("mem_search", json!({"query": words, "colour": value})).await;
+    caller
+        .tool("mem_search", json!({"query": words, "colour": value}))
+        .await;
     caller.get("/v1/context").await;
 }
 
@@ -146,17 +187,25 @@ async fn c065_nothing_of_the_corpus_is_anywhere_in_the_service() {
     let key = new_owner_key(&db).await;
     let caller = Caller::new(&replica.base, Some(&key)).in_project(PROJECT);
     send_events(&caller).await;
-    for fake in fakes().iter().filter(|fake| fake.around.is_empty()).step_by(7) {
+    for fake in fakes()
+        .iter()
+        .filter(|fake| fake.around.is_empty())
+        .step_by(7)
+    {
         send_names(&caller, fake).await;
         send_by_hand(&caller, fake).await;
         ask(&caller, &fake.value).await;
     }
     assert!(!private_keys().is_empty());
     let stored = tables(&db).await;
-    assert!(stored.contains("[redacted:github-token]") && stored.contains("[redacted:private-key]"));
+    assert!(
+        stored.contains("[redacted:github-token]") && stored.contains("[redacted:private-key]")
+    );
     assert_eq!(left(&stored), []);
     let words = lexemes(&db).await.join(" ");
-    let pieces = all_values().into_iter().map(|(_, value)| value.to_lowercase());
+    let pieces = all_values()
+        .into_iter()
+        .map(|(_, value)| value.to_lowercase());
     let found: Vec<String> = pieces.filter(|value| holds(&words, value)).collect();
     assert_eq!(found, Vec::<String>::new());
     let kept = redis.dump();
@@ -203,10 +252,13 @@ async fn c064_private_marks_that_are_not_well_formed() {
     for (text, kept) in private_marks(&marked()) {
         let body = json!({"title": text, "narrative": text, "facts": [text]});
         let stored: Value = caller.post("/v1/observations", body).await.ok();
-        assert_eq!(stored["title"], kept, "{text}");
+        assert_eq!(stored["body"]["title"], kept, "{text}");
         let tool = json!({"tool": "Bash", "input": json!({"c": text}).to_string(), "output": text});
         let prompt = json!({ "text": text });
-        caller.events(vec![item("prompt", prompt), item("tool_use", tool)]).await.ok();
+        caller
+            .events(vec![item("prompt", prompt), item("tool_use", tool)])
+            .await
+            .ok();
     }
     assert!(!tables(&app.db).await.contains(&marked()));
     let stays = json!({"title": format!("x </private> {} stays", marked())});
@@ -226,12 +278,22 @@ async fn the_operator_has_stored_rows_read_again() {
         "update records set redacted = 0, title = 'now ' || $1",
         "update work_entries set redacted = 0, fields = '{\"task\":\"' || $1 || '\"}', task = $1",
     ] {
-        sqlx::query(spoil).bind(&fake.value).execute(&mut db).await.expect("spoilt");
+        sqlx::query(spoil)
+            .bind(&fake.value)
+            .execute(&mut db)
+            .await
+            .expect("spoilt");
     }
-    assert!(caller.get("/v1/observations").await.text.contains(&fake.value));
+    assert!(
+        caller
+            .get("/v1/observations")
+            .await
+            .text
+            .contains(&fake.value)
+    );
     let tenant = app.db.twins.0.tenant;
-    let counts = admin::redact_tenant(&app.app.store, &Clock::system(), tenant, false);
-    let counts = counts.await.expect("read again");
+    let counts = admin::redact_tenant(&app.app.store, &Clock::system(), tenant, false).await;
+    let counts = counts.expect("read again");
     let changed: Vec<u64> = counts.iter().map(|(_, done)| done.changed).collect();
     assert_eq!(changed, [1, 0, 1, 0, 0, 0]);
     assert!(!tables(&app.db).await.contains(&fake.value));

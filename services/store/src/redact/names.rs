@@ -49,7 +49,11 @@ impl TenantTx {
                 continue;
             }
             done.changed += 1;
-            let host = if is_renamed { apart(&host, uid) } else { host.into_owned() };
+            let host = if is_renamed {
+                apart(&host, uid)
+            } else {
+                host.into_owned()
+            };
             sqlx::query(
                 "update sessions set host_session_id = $3, source = $4, model = $5,
                    end_reason = $6, last_reply = $7
@@ -122,7 +126,11 @@ impl TenantTx {
         .bind(own)
         .fetch_one(&mut *self.tx)
         .await?;
-        Ok(if is_taken { apart(key, uid) } else { key.to_owned() })
+        Ok(if is_taken {
+            apart(key, uid)
+        } else {
+            key.to_owned()
+        })
     }
 
     pub(super) async fn redact_jobs(&mut self, rescan: &Rescan) -> Result<Rescanned, StoreError> {

@@ -105,8 +105,16 @@ fn kept(row: &ToolUseRow) -> Result<ToolUseRow, StoreError> {
         *text = safe(text).into_owned();
     }
     for (packed, bytes, sha256) in [
-        (&mut kept.input, &mut kept.input_bytes, &mut kept.input_sha256),
-        (&mut kept.output, &mut kept.output_bytes, &mut kept.output_sha256),
+        (
+            &mut kept.input,
+            &mut kept.input_bytes,
+            &mut kept.input_sha256,
+        ),
+        (
+            &mut kept.output,
+            &mut kept.output_bytes,
+            &mut kept.output_sha256,
+        ),
     ] {
         // What cannot be read cannot be checked either.
         let text = unpacked(packed);
@@ -119,9 +127,14 @@ fn kept(row: &ToolUseRow) -> Result<ToolUseRow, StoreError> {
         }
         // Of a text that was cut the whole is gone: its size stays, its digest would tell of what
         // must not be known.
-        let is_cut = text.is_some_and(|text| i64::try_from(text.len()).is_ok_and(|kept| kept < *bytes));
+        let is_cut =
+            text.is_some_and(|text| i64::try_from(text.len()).is_ok_and(|kept| kept < *bytes));
         let evidence = Evidence::of(&whole);
-        *bytes = if is_cut { evidence.bytes.max(*bytes) } else { evidence.bytes };
+        *bytes = if is_cut {
+            evidence.bytes.max(*bytes)
+        } else {
+            evidence.bytes
+        };
         *sha256 = evidence.sha256.to_vec();
         *packed = pack(&evidence.text)?;
     }

@@ -146,7 +146,9 @@ impl TenantTx {
                 kept.claim = kept.claim.take().or(claim);
             }
         }
-        let newest = newest.iter().map(|(at, place)| ((at.0, at.1.as_str()), *place));
+        let newest = newest
+            .iter()
+            .map(|(at, place)| ((at.0, at.1.as_str()), *place));
         self.save_work_lists(&newest.collect()).await?;
         self.save_work_items(&items).await?;
         let projects: BTreeSet<i32> = lists.iter().map(|at| at.0).collect();
@@ -206,7 +208,11 @@ impl TenantTx {
 }
 
 /// Merges an entry into its item.
-fn fold(items: &mut BTreeMap<ItemAt, Kept>, row: &EntryRow, place: Place) -> Result<(), StoreError> {
+fn fold(
+    items: &mut BTreeMap<ItemAt, Kept>,
+    row: &EntryRow,
+    place: Place,
+) -> Result<(), StoreError> {
     let entry = WorkEntry {
         list: row.list.clone(),
         task: row.task.clone(),

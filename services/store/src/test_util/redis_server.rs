@@ -61,8 +61,14 @@ impl PrivateRedis {
         let mut text = String::new();
         for key in keys {
             // A dump holds the value whatever its type, long ones compressed: those are read too.
-            let dumped: Vec<u8> = redis::cmd("DUMP").arg(&key).query(&mut link).expect("a value");
-            let value: Vec<u8> = redis::cmd("GET").arg(&key).query(&mut link).unwrap_or_default();
+            let dumped: Vec<u8> = redis::cmd("DUMP")
+                .arg(&key)
+                .query(&mut link)
+                .expect("a value");
+            let value: Vec<u8> = redis::cmd("GET")
+                .arg(&key)
+                .query(&mut link)
+                .unwrap_or_default();
             for part in [&key, &dumped, &value] {
                 text.push_str(&String::from_utf8_lossy(part));
                 text.push('\n');
