@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cairn_wire::domain::redact::redact;
+
 static SAID: AtomicBool = AtomicBool::new(false);
 
 /// Whether nothing was said yet.
@@ -15,6 +17,7 @@ pub fn is_free() -> bool {
 pub fn say_once(line: &str) {
     if !SAID.swap(true, Ordering::Relaxed) {
         // Nobody listening is no reason to fail.
+        let line = redact(line);
         drop(writeln!(std::io::stderr(), "{}", line.replace('\n', " ")));
     }
 }

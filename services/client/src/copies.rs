@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use cairn_wire::domain::hlc::Hlc;
+use cairn_wire::domain::redact::redact_json;
 use cairn_wire::domain::work_state::WorkState;
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
@@ -104,7 +105,8 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
 
 /// A copy that cannot be written is one that is missing later.
 fn write<T: Serialize>(path: &Path, copy: &T) {
-    if let Ok(json) = serde_json::to_vec(copy) {
-        drop(files::replace(path, &json));
+    if let Ok(json) = serde_json::to_string(copy) {
+        // An older service may not have looked.
+        drop(files::replace(path, redact_json(&json).as_bytes()));
     }
 }

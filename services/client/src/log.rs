@@ -1,10 +1,11 @@
 //! The client's log: a line for each thing that went wrong where nobody was looking.
 //!
-//! Two files of at most 5 MiB; no memory text and no key is ever written here.
+//! Two files of at most 5 MiB; no memory text and no secret is ever written here.
 
 use std::fs;
 use std::io::Write;
 
+use cairn_wire::domain::redact::safe;
 use chrono::Utc;
 
 use crate::config::Dirs;
@@ -20,7 +21,8 @@ pub fn line(dirs: &Dirs, text: &str) {
         drop(fs::rename(&path, dirs.state.join("cairn.log.1")));
     }
     let now = cairn_wire::time::text(Utc::now());
-    let line = format!("{now} {}\n", text.replace('\n', " "));
+    // What went wrong may be told in the words of what it went wrong with.
+    let line = format!("{now} {}\n", safe(text).replace('\n', " "));
     drop(files::make_private_dir(&dirs.state).and_then(|()| {
         files::private()
             .create(true)

@@ -3,6 +3,8 @@
 #[path = "it/support.rs"]
 mod support;
 
+#[path = "../../domain/tests/redact/corpus.rs"]
+mod corpus;
 #[path = "it/hooks.rs"]
 mod hooks;
 #[path = "it/hostile.rs"]
@@ -15,6 +17,8 @@ mod isolation;
 mod manage;
 #[path = "it/people.rs"]
 mod people;
+#[path = "it/redaction.rs"]
+mod redaction;
 #[path = "it/session_start.rs"]
 mod session_start;
 #[path = "it/shim.rs"]

@@ -3,11 +3,9 @@
 //! Every cut falls on a character border, leaves a mark that says how much is missing, and stays
 //! within the limit with the mark included.
 
-use std::borrow::Cow;
-
 use crate::Rejection;
 use crate::limits;
-use crate::wrapper_tags::strip;
+use crate::redact::safe;
 
 /// What happens to a text over its limit (contract 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +57,8 @@ pub fn est_tokens(text: &str) -> usize {
 }
 
 /// A text that capture may cut, without NUL and without what must never be kept: private passages,
-/// and what hosts and Cairn itself put into a conversation. Clients take those out before; not
-/// every client is ours.
+/// what hosts and Cairn itself put into a conversation, secrets. Clients take those out before; not
+/// every client is ours. A text that is within its limit stays so: marks in it may be cut.
 ///
 /// # Errors
 /// `invalid_field` at `pointer` if it is too long and may not be cut.
@@ -70,20 +68,18 @@ pub fn text(
     bound: Bound,
     oversize: Oversize,
 ) -> Result<String, Rejection> {
-    let value = match strip(&value) {
-        Cow::Borrowed(_) => clean(value),
-        Cow::Owned(stripped) => clean(stripped),
-    };
+    let fitted = bound.holds(&value);
+    let value = clean(safe(&value).into_owned());
     if bound.holds(&value) {
         return Ok(value);
     }
     match oversize {
-        Oversize::Cut => Ok(cut(&value, bound)),
-        Oversize::Refuse => Err(Rejection::invalid_field(pointer, bound.says())),
+        Oversize::Refuse if !fitted => Err(Rejection::invalid_field(pointer, bound.says())),
+        Oversize::Cut | Oversize::Refuse => Ok(cut(&value, bound)),
     }
 }
 
-/// A name or an id: never cut, never empty.
+/// A name or an id: never cut, never empty, without secrets.
 ///
 /// # Errors
 /// `invalid_field` at `pointer` if it is empty or over `limit` bytes.
@@ -98,7 +94,15 @@ pub fn word(pointer: &str, value: String, limit: usize) -> Result<String, Reject
             Bound::Bytes(limit).says(),
         ));
     }
-    Ok(value)
+    let kept = safe(&value);
+    if kept.trim().is_empty() {
+        return Err(Rejection::invalid_field(
+            pointer,
+            "must not be wholly private",
+        ));
+    }
+    // Marks may be longer than what they stand for.
+    Ok(head_bytes(&kept, limit).to_owned())
 }
 
 /// [`word`] for a field that may be absent; an empty one counts as absent.
@@ -121,14 +125,15 @@ pub fn optional_word(
 /// # Errors
 /// `invalid_field` at `pointer` if it is too long and may not be cut.
 pub fn path(pointer: &str, value: String, oversize: Oversize) -> Result<String, Rejection> {
-    let value = clean(value);
     let bound = Bound::Bytes(limits::PATH_BYTES);
+    let fitted = bound.holds(&value);
+    let value = clean(safe(&value).into_owned());
     if bound.holds(&value) {
         return Ok(value);
     }
     match oversize {
-        Oversize::Cut => Ok(cut_middle(&value, limits::PATH_BYTES)),
-        Oversize::Refuse => Err(Rejection::invalid_field(pointer, bound.says())),
+        Oversize::Refuse if !fitted => Err(Rejection::invalid_field(pointer, bound.says())),
+        Oversize::Cut | Oversize::Refuse => Ok(cut_middle(&value, limits::PATH_BYTES)),
     }
 }
 

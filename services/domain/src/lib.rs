@@ -32,6 +32,7 @@ pub mod observation;
 pub mod project;
 pub mod quota;
 pub mod record;
+pub mod redact;
 pub mod retention;
 pub mod settings;
 pub mod summary;

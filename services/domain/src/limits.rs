@@ -348,3 +348,9 @@ pub const CLIENT_DOCUMENT_AGE: Duration = Duration::from_secs(24 * 3600);
 pub const SIGN_IN_BODY_BYTES: usize = 64 * 1024;
 /// How long an identity provider may take to answer one question.
 pub const IDENTITY_PROVIDER_TIME: Duration = Duration::from_secs(4);
+/// Patterns that an installation may add to redaction.
+pub const EXTRA_PATTERNS: usize = 64;
+/// One such pattern.
+pub const EXTRA_PATTERN_BYTES: usize = 1_000;
+/// What one comes to when it is compiled.
+pub const EXTRA_COMPILED_BYTES: usize = 256 * 1024;

@@ -141,6 +141,19 @@ impl Config {
         Ok(Self::url(&values(sources())?, "redis_url"))
     }
 
+    /// Adds the patterns of CAIRN_REDACT_EXTRA to redaction, for this process; a line for each
+    /// that cannot be used.
+    ///
+    /// # Errors
+    /// If the settings cannot be read.
+    pub fn extend_redaction() -> anyhow::Result<Vec<String>> {
+        let values = values(sources())?;
+        let setting = values.get("redact_extra").map(String::as_str);
+        Ok(setting
+            .map(cairn_domain::redact::extend)
+            .unwrap_or_default())
+    }
+
     fn database_url(values: &HashMap<String, String>) -> Option<Secret> {
         Self::url(values, "database_url")
     }

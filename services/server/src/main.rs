@@ -72,9 +72,12 @@ async fn run(command: Command) -> anyhow::Result<()> {
         Command::Admin(admin::Command::TokenKey(command)) => return print(&command.run()),
         Command::Serve | Command::CheckConfig | Command::Admin(_) => {}
     }
+    // Before anything is read that could be kept.
+    let left_out = Config::extend_redaction()?;
     let database_url = Config::load_database_url()?;
     if let (Command::Admin(command), Some(url)) = (&command, &database_url) {
         telemetry::start("warn");
+        left_out.iter().for_each(|line| tracing::warn!("{line}"));
         let store = Store::connect(&StoreOptions {
             url: url.reveal().to_owned(),
             pool: 2,
@@ -96,7 +99,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
     }
     let config = Config::load()?;
     telemetry::start(&config.log);
-    for warning in &config.warnings {
+    for warning in left_out.iter().chain(&config.warnings) {
         tracing::warn!("{warning}");
     }
     match command {

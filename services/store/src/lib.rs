@@ -40,6 +40,7 @@ pub mod projects;
 pub mod purge;
 mod quotas;
 pub mod records;
+pub mod redact;
 mod reindex;
 mod removal;
 pub mod search;

@@ -14,6 +14,7 @@
 //! | `claim_expiry` | the server's maintenance, now and then |
 //! | `delete_tenant` | an owner, for the tenant of their own credential, and `admin tenant delete` |
 //! | `sweep_deleted` | the server's maintenance, and `admin tenant delete` |
+//! | `find_tenants` | the operator's `admin redact` |
 //! | `context_revisions` | [`Store::context_revisions`], for contexts that are kept |
 //! | `find_grant`, `find_code` and the rest of [`sign_in`] | authentication and sign-in |
 //!
@@ -139,6 +140,18 @@ impl SystemTx {
             .fetch_optional(&mut *self.tx)
             .await?;
         Ok(row.map(|(key, uuid)| verified(key, uuid)))
+    }
+
+    /// All tenants with their names, by name: for work that the operator has done in each.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn find_tenants(&mut self) -> Result<Vec<(TenantId, String)>, StoreError> {
+        let rows: Vec<(i32, Uuid, String)> = sqlx::query_as("select * from system_find_tenants()")
+            .fetch_all(&mut *self.tx)
+            .await?;
+        let read = |(key, uuid, name)| (verified(key, uuid), name);
+        Ok(rows.into_iter().map(read).collect())
     }
 
     /// Whether any key was ever made, by any tenant.

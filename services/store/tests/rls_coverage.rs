@@ -48,6 +48,7 @@ const RAISED: &[&str] = &[
     "system_find_outdated cairn_system",
     "system_find_stale cairn_system",
     "system_find_tenant cairn_system",
+    "system_find_tenants cairn_system",
     "system_find_uncounted cairn_system",
     "system_forgive_attempt cairn_system",
     "system_has_credential cairn_system",

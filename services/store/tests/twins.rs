@@ -26,6 +26,7 @@ use cairn_store::jobs::{JobKind, NewJob};
 use cairn_store::members::{Manager, MemberChange, MemberChanged};
 use cairn_store::purge::{PurgeFilter, Purger, Span};
 use cairn_store::records::{Deleted, Promoted};
+use cairn_store::redact::{Rescan, Shelf};
 use cairn_store::search::{Found, Question, Walk, Words};
 use cairn_store::sessions::SessionPick;
 use cairn_store::test_util::{TestDb, Twin};
@@ -116,6 +117,7 @@ const COVERED: &[&str] = &[
     "purge_some",
     "read_tool_uses",
     "record_events",
+    "redact_stored",
     "redeem_sign_in_code",
     "reindex",
     "remove_member",
@@ -263,6 +265,17 @@ async fn reads_show_nothing_of_the_other_tenant() {
     assert_eq!(<[i64; 3]>::from(horizon), [1, 0, 0]);
     // Nothing of theirs is counted or built anew.
     assert_eq!(tx.reindex(100).await.expect("reindexed"), 0);
+    for shelf in Shelf::ALL {
+        let rescan = Rescan {
+            shelf,
+            after: None,
+            most: 100,
+            all: true,
+            now: minute(1),
+        };
+        let seen = tx.redact_stored(rescan).await.expect("read again").seen;
+        assert!(seen <= 3, "{shelf:?}: {seen}");
+    }
     assert!(tx.count_words(other.project.id).await.expect("counted"));
     let common = search_index(&mut tx, &terms("common"), &all, 20).await;
     assert_eq!(common.expect("search").len(), 1);

@@ -7,11 +7,12 @@ use cairn_domain::Rejection;
 use cairn_domain::bounds::{self, Bound, Oversize};
 use cairn_domain::event::{EventBody, EventDraft, Visibility};
 use cairn_domain::hlc::Hlc;
+use cairn_domain::json_text::mend_escapes;
 use cairn_domain::limits;
 use cairn_domain::project::ProjectKey;
+use cairn_domain::redact::{safe, safe_json};
 use cairn_domain::tool_use::{Evidence, ToolUseDraft};
 use cairn_domain::work_state::WorkEntryDraft;
-use cairn_domain::wrapper_tags::strip_json;
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -295,7 +296,7 @@ fn parse_body(kind: &str, json: &str, reader: &mut Reader) -> Result<EventBody, 
             ))
         }
         other => Err(Rejection::UnsupportedKind(
-            bounds::head_bytes(other, 64).to_owned(),
+            bounds::head_bytes(&safe(other), 64).to_owned(),
         )),
     }
 }
@@ -330,7 +331,7 @@ fn parse_tool_use(body: ToolUse) -> Result<EventBody, Rejection> {
 
 /// One side of a tool call; a client that cut it says how long it was and its digest then.
 fn evidence(text: String, bytes: Option<i64>, sha256: Option<&str>) -> Evidence {
-    let kept = Evidence::of(&bounds::clean(strip_json(&text).into_owned()));
+    let kept = Evidence::of(&bounds::clean(safe_json(&mend_escapes(&text)).into_owned()));
     match (bytes, sha256.and_then(parse_digest)) {
         (Some(bytes), Some(sha256)) => kept.cut_from(bytes, sha256),
         _ => kept,

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use cairn_domain::Rejection;
+use cairn_domain::redact::safe;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -202,7 +203,8 @@ impl Problem {
             type_uri: format!("urn:cairn:problem:{code}"),
             title: code.title().to_owned(),
             status: code.status(),
-            detail: (code.status() < 500).then(|| detail.into()),
+            // What a caller sent may come back in it, and be kept at the other end.
+            detail: (code.status() < 500).then(|| safe(&detail.into()).into_owned()),
             instance: None,
             code,
             errors: Vec::new(),
@@ -248,6 +250,8 @@ impl From<Rejection> for Problem {
                     "" => detail.clone(),
                     pointer => format!("{pointer}: {detail}"),
                 };
+                let pointer = safe(&pointer).into_owned();
+                let detail = safe(&detail).into_owned();
                 Self {
                     errors: vec![FieldError { pointer, detail }],
                     ..Self::new(Code::InvalidField, said)

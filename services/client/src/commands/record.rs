@@ -4,7 +4,7 @@
 use std::io::BufRead;
 
 use cairn_wire::domain::event::Visibility;
-use cairn_wire::domain::{json_text, wrapper_tags};
+use cairn_wire::domain::{json_text, redact};
 use chrono::Utc;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -53,7 +53,7 @@ pub fn record(client: &Client) -> Result<(), Failure> {
 /// The item that a line names: of a request, but only the kind must be there.
 fn item(client: &Client, line: &str) -> serde_json::Result<Item> {
     let mended = json_text::mend_escapes(line);
-    let mut given: Map<String, Value> = serde_json::from_str(&wrapper_tags::strip_json(&mended))?;
+    let mut given: Map<String, Value> = serde_json::from_str(&redact::safe_json(&mended))?;
     given.retain(|_, value| !value.is_null());
     let mut default = |name: &str, value: Value| {
         given.entry(name).or_insert(value);

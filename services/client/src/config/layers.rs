@@ -44,6 +44,22 @@ impl Layers {
         from_env.or_else(from_files)
     }
 
+    /// What all layers say of a setting that is a list without commas, one item a line.
+    pub(super) fn all(&self, name: &str) -> String {
+        let from_env = variable(&format!("CAIRN_{}", name.to_uppercase()));
+        let from_files = [&self.project, &self.user];
+        let from_files = from_files.into_iter().filter_map(|table| table.get(name));
+        let lines = from_files.map(|value| match value {
+            toml::Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join("\n"),
+            other => plain(other),
+        });
+        from_env
+            .into_iter()
+            .chain(lines)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
     /// A setting's value; a bad one is named once and counts as unset.
     pub(super) fn parsed<T>(
         &mut self,

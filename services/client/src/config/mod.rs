@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use cairn_wire::context::ContextQuery;
 use cairn_wire::domain::event::Visibility;
-use cairn_wire::domain::limits;
+use cairn_wire::domain::{limits, redact};
 
 use crate::files;
 use layers::{Layers, parse_bool, parse_level, split, variable};
@@ -149,6 +149,9 @@ impl Settings {
         let path = dirs.config.join("config.toml");
         layers.user = layers.read(&path, files::read_trusted(&path));
         layers.warnings.extend(crate::account::warning(dirs));
+        // From all places: who adds a pattern in one must not lose those of the others.
+        let left_out = redact::extend(&layers.all("redact_extra"));
+        layers.warnings.extend(left_out);
         let url = layers.parsed("url", "an http or https address", |text| parse_url(&text));
         Self {
             url: url.or_else(|| crate::account::last_used(dirs)),

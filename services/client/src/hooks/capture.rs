@@ -1,6 +1,6 @@
 //! Capture: from what a host reports to the item that is spooled.
 //!
-//! Texts are treated here, before anything touches the disk: blobs, wrapper tags, length.
+//! Texts are treated here, before anything touches the disk: blobs, wrapper tags, secrets, length.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use cairn_wire::domain::bounds::{self, Bound};
 use cairn_wire::domain::event::Visibility;
 use cairn_wire::domain::hex::hex;
 use cairn_wire::domain::tool_use::Evidence;
-use cairn_wire::domain::{limits, wrapper_tags};
+use cairn_wire::domain::{limits, redact};
 use chrono::Utc;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -168,25 +168,16 @@ fn tool_use_body(hook: &Hook, tool_use: &ToolUse) -> Map<String, Value> {
     body
 }
 
-/// A tool's JSON without blobs and wrapper tags; what stays is the host's exact text.
+/// A tool's JSON without blobs, wrapper tags and secrets; what stays is the host's exact text.
 fn treat(json: &str) -> Cow<'_, str> {
     match blobs::mark(json) {
-        Cow::Borrowed(json) => strip(json),
-        Cow::Owned(json) => Cow::Owned(strip(&json).into_owned()),
-    }
-}
-
-/// Most outputs hold no tag at all, and one quick look tells.
-fn strip(json: &str) -> Cow<'_, str> {
-    if json.contains('<') || json.contains("\\u003") {
-        wrapper_tags::strip_json(json)
-    } else {
-        Cow::Borrowed(json)
+        Cow::Borrowed(json) => redact::safe_json(json),
+        Cow::Owned(json) => Cow::Owned(redact::safe_json(&json).into_owned()),
     }
 }
 
 fn plain(text: &str, limit: usize) -> String {
-    bounds::cut(&wrapper_tags::strip(text), Bound::Bytes(limit))
+    bounds::cut(&redact::safe(text), Bound::Bytes(limit))
 }
 
 fn is_recorded(tool: &str, skipped: &[String]) -> bool {

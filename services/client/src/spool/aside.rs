@@ -8,6 +8,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cairn_wire::domain::redact;
 use serde::{Deserialize, Serialize};
 
 use crate::files;
@@ -34,6 +35,16 @@ pub struct Entry {
     /// The service's version at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+}
+
+impl Entry {
+    fn without_secrets(self) -> Self {
+        Self {
+            line: redact::redact_json(&self.line).into_owned(),
+            reason: redact::safe(&self.reason).into_owned(),
+            ..self
+        }
+    }
 }
 
 impl Aside {
@@ -93,6 +104,8 @@ impl Aside {
         if entries.is_empty() {
             return Ok(());
         }
+        // A line of an older client's, or a torn one, has passed nothing yet.
+        let entries: Vec<Entry> = entries.into_iter().map(Entry::without_secrets).collect();
         let _lock = self.lock()?;
         let mut known = HashSet::new();
         let mut count = 0;

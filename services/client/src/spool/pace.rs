@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cairn_wire::domain::hex::hex;
+use cairn_wire::domain::redact::safe;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -96,7 +97,7 @@ impl Pace {
         self.not_before = Some(now + wait_after(stop, self.failures, rand::random()));
         self.noted_at = Some(now);
         self.trouble = Some(stop.trouble);
-        self.error = Some(stop.why.clone());
+        self.error = Some(safe(&stop.why).into_owned());
     }
 
     /// Keeps it for the next process. A state that cannot be kept costs an attempt, no record.

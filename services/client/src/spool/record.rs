@@ -1,6 +1,10 @@
-//! Record: one event as a line of the spool, and as an item of a request.
+//! Record: one event as a line of the spool, and as an item of a request. None is made but without
+//! what must not be kept.
+
+use std::borrow::Cow;
 
 use cairn_wire::domain::bounds::{self, Bound};
+use cairn_wire::domain::redact::{WITHHELD, safe, safe_json};
 use cairn_wire::events::ProjectName;
 use cairn_wire::session::SessionName;
 use serde::{Deserialize, Serialize};
@@ -77,6 +81,38 @@ pub struct Item {
 }
 
 impl Item {
+    /// The item as it may leave the process that made it: without wrapper tags and secrets, in
+    /// whatever field they stand.
+    fn checked(mut self) -> Self {
+        let texts = [
+            &mut self.agent_id,
+            &mut self.agent_type,
+            &mut self.branch,
+            &mut self.checkout,
+        ];
+        for text in texts.into_iter().flatten() {
+            *text = safe(text).into_owned();
+        }
+        if let Some(project) = &mut self.project {
+            project.key = safe(&project.key).into_owned();
+            project.name = project.name.as_deref().map(|name| safe(name).into_owned());
+        }
+        if let Some(session) = &mut self.session {
+            session.id = safe(&session.id).into_owned();
+        }
+        let body = serde_json::to_string(&self.body).expect("texts serialise");
+        if let Cow::Owned(kept) = safe_json(&body) {
+            self.body = serde_json::from_str(&kept).unwrap_or_else(|_| {
+                let mut names = std::mem::take(&mut self.body);
+                names
+                    .values_mut()
+                    .for_each(|value| *value = Value::from(WITHHELD));
+                names
+            });
+        }
+        self
+    }
+
     /// The key of its project, if it begins a session there or writes to a list.
     #[must_use]
     pub fn touches_lists(&self) -> Option<&str> {
@@ -86,7 +122,8 @@ impl Item {
 }
 
 impl Record {
-    /// The record of an item that is for `service` and the tenant of `account`.
+    /// The record of an item that is for `service` and the tenant of `account`; nothing secret is
+    /// left in it.
     #[must_use]
     pub fn new(item: Item, service: &str, account: Option<&Account>) -> Self {
         let tenant = account.and_then(|account| account.tenant.clone());
@@ -97,7 +134,7 @@ impl Record {
             key_id: key_id.map(|account| account.key_id.clone()),
             tenant,
             checkout_root: None,
-            item,
+            item: item.checked(),
         }
     }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::bounds::{head_bytes, units};
 use crate::ids::RecordId;
+use crate::redact::safe;
 use crate::{Rejection, limits};
 
 /// The arguments of `mem_search` as they came in.
@@ -105,7 +106,8 @@ pub fn number(
     }
 }
 
-/// The words of a search, trimmed.
+/// The words of a search, trimmed. Secrets among them are replaced as in what is searched: no
+/// cursor, log or answer carries one.
 ///
 /// # Errors
 /// `invalid_input` if there are none, or too many.
@@ -116,7 +118,18 @@ pub fn query(text: &str) -> Result<String, Rejection> {
         let allowed = "1 to 500 UTF-16 code units and at most 1,024 bytes";
         return Err(Rejection::invalid_input("query", allowed));
     }
-    Ok(text.to_owned())
+    let kept = safe(text);
+    // Marks may be longer than what they stand for.
+    let kept = head_bytes(&kept, limits::QUERY_BYTES).trim();
+    Ok(if kept.is_empty() {
+        text_withheld()
+    } else {
+        kept.to_owned()
+    })
+}
+
+fn text_withheld() -> String {
+    crate::redact::WITHHELD.to_owned()
 }
 
 /// Yes or no, as a value or as its word. Null is absent.

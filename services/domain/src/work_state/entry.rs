@@ -3,10 +3,11 @@
 use serde_json::{Map, Value};
 
 use crate::Rejection;
-use crate::bounds::{clean, units};
+use crate::bounds::{clean, head_units, units};
 use crate::hlc::Hlc;
 use crate::limits;
 use crate::plain::one_line;
+use crate::redact::{WITHHELD, redact_json, safe};
 use crate::wrapper_tags::strip;
 
 /// The key that names an entry's task.
@@ -80,10 +81,14 @@ impl WorkEntryDraft {
         fields: Map<String, Value>,
         after: Option<Hlc>,
     ) -> Result<Self, Rejection> {
-        let list = clean(strip(list).trim().to_owned());
-        if one_line(&list).is_empty() || units(&list) > limits::LIST_NAME_UNITS {
-            let allowed = format!("1 to {} UTF-16 code units", limits::LIST_NAME_UNITS);
-            return Err(Rejection::invalid_field("/list", allowed));
+        let given = strip(list).trim().to_owned();
+        if units(&given) > limits::LIST_NAME_UNITS {
+            return Err(Rejection::invalid_field("/list", list_allowed()));
+        }
+        let list = clean(safe(&given).trim().to_owned());
+        let list = head_units(&list, limits::LIST_NAME_UNITS).to_owned();
+        if one_line(&list).is_empty() {
+            return Err(Rejection::invalid_field("/list", list_allowed()));
         }
         if fields.is_empty() || fields.len() > limits::WORK_KEYS {
             let allowed = format!("1 to {} keys", limits::WORK_KEYS);
@@ -93,6 +98,8 @@ impl WorkEntryDraft {
             .into_iter()
             .map(field)
             .collect::<Result<Map<_, _>, _>>()?;
+        let as_given = Value::Object(fields.clone()).to_string();
+        let fields = without_secrets(fields);
         let task = fields.get(TASK).and_then(task_name);
         if task
             .as_deref()
@@ -104,7 +111,7 @@ impl WorkEntryDraft {
             ));
         }
         let text = Value::Object(fields).to_string();
-        if units(&text) > limits::WORK_FIELDS_UNITS {
+        if units(&as_given) > limits::WORK_FIELDS_UNITS {
             let allowed = format!(
                 "at most {} UTF-16 code units as compact JSON",
                 limits::WORK_FIELDS_UNITS
@@ -131,6 +138,20 @@ impl WorkEntryDraft {
         }
         Ok(Self { action, ..self })
     }
+}
+
+fn list_allowed() -> String {
+    format!("1 to {} UTF-16 code units", limits::LIST_NAME_UNITS)
+}
+
+/// The fields with marks in the place of secrets, in keys too; names and values are looked at
+/// together.
+fn without_secrets(fields: Map<String, Value>) -> Map<String, Value> {
+    let text = Value::Object(fields).to_string();
+    serde_json::from_str(&redact_json(&text)).unwrap_or_else(|_| {
+        let withheld = (TASK.to_owned(), Value::from(WITHHELD));
+        [withheld].into_iter().collect()
+    })
 }
 
 fn field((key, value): (String, Value)) -> Result<(String, Value), Rejection> {

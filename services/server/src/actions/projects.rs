@@ -7,6 +7,7 @@ pub use manage::{change, list, resolve};
 use cairn_domain::Rejection;
 use cairn_domain::ids::ProjectId;
 use cairn_domain::project::{Family, Project, ProjectKey, ProjectSet, Reader, Resolved, fold};
+use cairn_domain::redact::safe;
 use cairn_store::TenantTx;
 use uuid::Uuid;
 
@@ -222,6 +223,7 @@ pub async fn reported_keys(app: &App, caller: &Caller) -> Result<Option<Vec<Stri
 
 /// The one project that a text names among those the caller may see.
 async fn find(tx: &mut TenantTx, caller: &Caller, text: &str) -> Result<Option<Resolved>, Failure> {
+    let text = &*safe(text);
     let Some(limit) = &caller.project_limit else {
         let found = tx.resolve_projects(text, None).await?;
         return only(text, found);

@@ -8,6 +8,7 @@ mod positions;
 mod projects;
 mod purge;
 mod quotas;
+mod redact;
 mod tenants;
 mod token_key;
 
@@ -23,6 +24,7 @@ pub use positions::PositionCommand;
 pub use projects::ProjectCommand;
 pub use purge::PurgeCommand;
 pub use quotas::{QuotaCommand, set_quota};
+pub use redact::{RedactCommand, redact_tenant};
 pub use tenants::{TenantCommand, create_tenant, insert_tenant};
 pub use token_key::TokenKeyCommand;
 
@@ -56,6 +58,8 @@ pub enum Command {
     Project(ProjectCommand),
     /// Show the audit log, the newest line first.
     Audit(AuditCommand),
+    /// Read what is stored again and take out secrets that older patterns let pass.
+    Redact(RedactCommand),
 }
 
 /// Who acts, and on what.
@@ -83,6 +87,7 @@ impl Command {
             Self::TokenKey(command) => Ok(command.run()),
             Self::Project(command) => command.run(operator).await,
             Self::Audit(command) => command.run(operator).await,
+            Self::Redact(command) => command.run(operator).await,
         }
     }
 }

@@ -6,6 +6,7 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use cairn_domain::event::{SessionKey, Visibility};
+use cairn_domain::redact::safe;
 use cairn_domain::scope::{Scope, Scopes};
 use cairn_domain::{Rejection, limits};
 use cairn_store::{Credential, Store, StoreError};
@@ -184,8 +185,9 @@ fn most(credential: &Credential) -> Scopes {
 fn decoded(headers: &HeaderMap, name: &str) -> Option<String> {
     let value = headers.get(name)?.as_bytes();
     let decoded = percent_encoding::percent_decode(value).decode_utf8_lossy();
-    let text = decoded.trim();
-    (!text.is_empty()).then(|| text.to_owned())
+    // As it would be kept: a project is found by the name under which it was.
+    let text = safe(decoded.trim());
+    (!text.is_empty()).then(|| text.into_owned())
 }
 
 /// The session that the header names.

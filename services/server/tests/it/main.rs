@@ -15,6 +15,8 @@ mod compat;
 mod context;
 mod context_cache;
 mod context_forms;
+#[path = "../../../domain/tests/redact/corpus.rs"]
+mod corpus;
 mod crash;
 mod credentials;
 mod degraded;
@@ -37,6 +39,7 @@ mod problems;
 mod projects;
 mod quotas;
 mod records;
+mod redaction;
 mod redis_away;
 mod remembering;
 mod replicas;

@@ -82,7 +82,7 @@ fn bare() -> Face {
 }
 
 /// What a row shows of a prompt: its head, on one line.
-fn one_line_head(text: &str) -> String {
+pub(crate) fn one_line_head(text: &str) -> String {
     let head = head_bytes(text.trim_start(), 4 * limits::ROW_TITLE_BYTES);
     let line = head.split(|c: char| c.is_whitespace() || c.is_control());
     let line: Vec<&str> = line.filter(|word| !word.is_empty()).collect();

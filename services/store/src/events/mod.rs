@@ -4,17 +4,17 @@
 //! use counter, the tenant's counter, the author's usage, then ledger rows by event id. So two batches may wait for
 //! each other's end but never for each other.
 
-mod face;
+pub(crate) mod face;
 mod kept;
 mod ledger;
 mod plan;
 mod projects;
 mod rows;
 mod sessions;
-mod tool_uses;
+pub(crate) mod tool_uses;
 mod usage;
 mod work_entries;
-mod work_items;
+pub(crate) mod work_items;
 mod work_refold;
 
 use std::collections::HashMap;

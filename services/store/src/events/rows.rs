@@ -3,6 +3,7 @@
 
 use cairn_domain::event::{EventBody, EventDraft, Visibility};
 use cairn_domain::observation::ObservationDraft;
+use cairn_domain::redact;
 use cairn_domain::summary::SummaryDraft;
 use cairn_domain::text::ANALYSER;
 use serde_json::Value;
@@ -71,11 +72,11 @@ impl TenantTx {
         sqlx::query(
             "insert into records (tenant_id, kind, number, project_id, session_id, author_id, at,
                position, private, subagent, obs_type, concepts, read_tokens, work_tokens,
-               analyser, field_lengths, title, tsv, profile, bytes)
+               analyser, field_lengths, title, tsv, profile, bytes, redacted)
              select $1, u.kind, u.number, u.project_id, u.session_id, u.author_id, u.at, u.position,
                u.private, u.subagent, u.obs_type, string_to_array(u.concepts, ','),
                u.read_tokens, u.work_tokens, $3, array[u.a, u.b, u.c, u.d], u.title,
-               u.tsv::tsvector, u.profile, u.bytes
+               u.tsv::tsvector, u.profile, u.bytes, $24
              from unnest($2::int[], $4::smallint[], $5::bigint[], $6::int[], $7::bigint[],
                $8::timestamptz[], $9::bigint[], $10::bool[], $11::bool[], $12::smallint[],
                $13::text[], $14::int[], $15::int[], $16::int[], $17::int[], $18::int[],
@@ -111,6 +112,7 @@ impl TenantTx {
                 .collect::<Vec<_>>(),
         )
         .bind(items().map(|i| i.bytes).collect::<Vec<_>>())
+        .bind(redact::VERSION)
         .execute(&mut *self.tx)
         .await?;
         Ok(())

@@ -1,6 +1,7 @@
 //! Tool uses of a batch: both sides kept as zstd of the exact text.
 
 use cairn_domain::event::{EventBody, EventDraft};
+use cairn_domain::redact;
 use cairn_domain::tool_use::ToolUseDraft;
 use serde_json::{Value, json};
 
@@ -59,13 +60,13 @@ impl TenantTx {
             "insert into tool_uses (tenant_id, author_id, arrived_at, number, event_id,
                project_id, session_id, turn, private, at, agent_id, agent_type, branch, checkout,
                tool, host_tool_use_id, failed, files, input_bytes, output_bytes, input_sha256,
-               output_sha256, input, output, bytes)
+               output_sha256, input, output, bytes, redacted)
              select $1, u.author_id, u.arrived_at, u.number, u.event_id, u.project_id,
                u.session_id, u.turn,
                u.private, u.at, u.agent_id, u.agent_type, u.branch, u.checkout, u.tool,
                u.host_tool_use_id, u.failed, array(select jsonb_array_elements_text(u.files)),
                u.input_bytes, u.output_bytes, u.input_sha256, u.output_sha256, u.input, u.output,
-               u.bytes
+               u.bytes, $26
              from unnest($2::int[], $3::timestamptz[], $4::bigint[], $5::uuid[], $6::int[],
                $7::bigint[], $8::int[], $9::bool[],
                $10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::text[],
@@ -110,6 +111,7 @@ impl TenantTx {
         .bind(all().map(|k| &k.packed.input[..]).collect::<Vec<_>>())
         .bind(all().map(|k| &k.packed.output[..]).collect::<Vec<_>>())
         .bind(items().map(|i| i.bytes).collect::<Vec<_>>())
+        .bind(redact::VERSION)
         .execute(&mut *self.tx)
         .await?;
         Ok(())
@@ -139,6 +141,6 @@ fn kept<'a>(
     numbered.filter_map(kept).collect()
 }
 
-fn pack(text: &str) -> Result<Vec<u8>, StoreError> {
+pub(crate) fn pack(text: &str) -> Result<Vec<u8>, StoreError> {
     zstd::bulk::compress(text.as_bytes(), LEVEL).map_err(|error| StoreError::Bug(error.into()))
 }

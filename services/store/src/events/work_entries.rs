@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::hlc::{Arrival, Hlc};
+use cairn_domain::redact;
 use cairn_domain::work_state::{Action, WorkEntryDraft};
 use chrono::{DateTime, Utc};
 
@@ -52,8 +53,8 @@ impl TenantTx {
         sqlx::query(
             "insert into work_entries (tenant_id, author_id, arrived_at, position, event_id,
                project_id, session_id, machine, list, task, fields, action, hlc_ms, hlc_counter,
-               after_ms, after_counter, at, bytes)
-             select $1, u.* from unnest($2::int[], $3::timestamptz[], $4::bigint[], $5::uuid[],
+               after_ms, after_counter, at, bytes, redacted)
+             select $1, u.*, $19 from unnest($2::int[], $3::timestamptz[], $4::bigint[], $5::uuid[],
                $6::int[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[],
                $12::text[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
                $17::timestamptz[], $18::int[]) u",
@@ -89,6 +90,7 @@ impl TenantTx {
         )
         .bind(all().map(|e| e.draft.at).collect::<Vec<_>>())
         .bind(all().map(|e| e.item.bytes).collect::<Vec<_>>())
+        .bind(redact::VERSION)
         .execute(&mut *self.tx)
         .await?;
         self.merge_work_entries(batch, &entries, &moments).await?;

@@ -18,20 +18,20 @@ use crate::work_state::hlc;
 use crate::{StoreError, TenantTx};
 
 /// Which item: project, list, and the digest of its task's name, empty for the list's own state.
-pub(super) type ItemAt = (i32, String, Vec<u8>);
+pub(crate) type ItemAt = (i32, String, Vec<u8>);
 
 /// An item as the batch leaves it.
 #[derive(Clone)]
-pub(super) struct Kept {
-    pub item: Item,
+pub(crate) struct Kept {
+    pub(crate) item: Item,
     /// About the size of its keys as they are kept.
-    pub bytes: usize,
-    pub author: i32,
-    pub claim: Option<Claim>,
+    pub(crate) bytes: usize,
+    pub(crate) author: i32,
+    pub(crate) claim: Option<Claim>,
 }
 
 #[derive(FromRow)]
-struct ItemRow {
+pub(crate) struct ItemRow {
     project_id: i32,
     list: String,
     task_digest: Vec<u8>,
@@ -52,7 +52,7 @@ struct ItemRow {
 }
 
 impl ItemRow {
-    fn read(self) -> Result<(ItemAt, Kept), StoreError> {
+    pub(crate) fn read(self) -> Result<(ItemAt, Kept), StoreError> {
         let claim = self.claim();
         let first = place(self.first_ms, self.first_counter, self.first_event);
         let last = place(self.last_ms, self.last_counter, self.last_event);
@@ -151,7 +151,7 @@ impl TenantTx {
         rows.into_iter().map(ItemRow::read).collect()
     }
 
-    async fn save_work_lists(
+    pub(crate) async fn save_work_lists(
         &mut self,
         lists: &BTreeMap<(i32, &str), Place>,
     ) -> Result<(), StoreError> {
@@ -182,7 +182,7 @@ impl TenantTx {
         Ok(())
     }
 
-    pub(super) async fn save_work_items(
+    pub(crate) async fn save_work_items(
         &mut self,
         items: &BTreeMap<ItemAt, Kept>,
     ) -> Result<(), StoreError> {

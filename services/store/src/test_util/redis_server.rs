@@ -49,6 +49,34 @@ impl PrivateRedis {
         format!("redis+unix://{}/redis.sock", self.folder.path().display())
     }
 
+    /// Every key and every value that it holds, as text.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    #[must_use]
+    pub fn dump(&self) -> String {
+        let client = redis::Client::open(self.url()).expect("an address");
+        let mut link = client.get_connection().expect("a connection");
+        let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(&mut link).expect("keys");
+        let mut text = String::new();
+        for key in keys {
+            // A dump holds the value whatever its type, long ones compressed: those are read too.
+            let dumped: Vec<u8> = redis::cmd("DUMP")
+                .arg(&key)
+                .query(&mut link)
+                .expect("a value");
+            let value: Vec<u8> = redis::cmd("GET")
+                .arg(&key)
+                .query(&mut link)
+                .unwrap_or_default();
+            for part in [&key, &dumped, &value] {
+                text.push_str(&String::from_utf8_lossy(part));
+                text.push('\n');
+            }
+        }
+        text
+    }
+
     /// Keys that it holds.
     #[must_use]
     pub fn keys(&self) -> usize {

@@ -3,7 +3,7 @@
 //! in `events/tool_uses.rs`.
 
 mod delete;
-mod row;
+pub(crate) mod row;
 mod search;
 
 use std::collections::HashMap;

@@ -109,7 +109,7 @@ impl PackedToolUse {
 }
 
 /// The exact text of a side; `None` if it is no text of ours.
-pub(super) fn unpacked(packed: &[u8]) -> Option<String> {
+pub(crate) fn unpacked(packed: &[u8]) -> Option<String> {
     let text = zstd::bulk::decompress(packed, limits::TEXT_BYTES).ok()?;
     String::from_utf8(text).ok()
 }

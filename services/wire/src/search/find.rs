@@ -5,6 +5,7 @@ use cairn_domain::context::Zone;
 use cairn_domain::filter::{ByAuthor, Filter, file_path};
 use cairn_domain::ids::RecordKind;
 use cairn_domain::observation::{Concept, ObservationType};
+use cairn_domain::redact::safe;
 use cairn_domain::search::input::{number, object, texts};
 use cairn_domain::search::pages::Order;
 use cairn_domain::search::results::Form;
@@ -272,7 +273,9 @@ fn words(text: &str) -> Result<String, Rejection> {
         let allowed = "1 to 500 UTF-16 code units and at most 1,024 bytes";
         return Err(Rejection::invalid_field("/query", allowed));
     }
-    Ok(text.to_owned())
+    // As records are searched by it: a secret is in none, and in no cursor or audit line.
+    let kept = safe(text);
+    Ok(bounds::head_bytes(&kept, limits::QUERY_BYTES).to_owned())
 }
 
 /// Whether the kind that is asked for is the one that is no record.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use cairn_store::test_util::{TestDb, shared_redis_url};
 
@@ -16,6 +17,7 @@ pub struct Replica {
     pub base: String,
     /// What it printed on its first start, if it is embedded.
     pub key: Option<String>,
+    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Replica {
@@ -71,6 +73,7 @@ impl Replica {
         let mut replica = Self {
             base: format!("http://{address}"),
             key: None,
+            log: Arc::default(),
             child,
         };
         replica.wait_until_ready();
@@ -81,16 +84,24 @@ impl Replica {
     fn wait_until_ready(&mut self) {
         let stderr = self.child.stderr.take().expect("piped");
         let mut lines = BufReader::new(stderr).lines();
-        let mut log = Vec::new();
+        let log = Arc::clone(&self.log);
+        let note = |line| log.lock().expect("whole").push(line);
         loop {
             match lines.next() {
                 Some(Ok(line)) if line.contains("\"ready\"") => break,
-                Some(Ok(line)) => log.push(line),
-                _ => panic!("the server ended: {}", log.join("\n")),
+                Some(Ok(line)) => note(line),
+                _ => panic!("the server ended: {}", self.log()),
             }
         }
         // The pipe must be read on, or a full one would stop the server.
-        std::thread::spawn(move || lines.for_each(drop));
+        let log = Arc::clone(&self.log);
+        let keep = move |line| log.lock().expect("whole").push(line);
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(keep));
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        self.log.lock().expect("whole").join("\n")
     }
 
     /// SIGKILL, and wait until it is gone.
