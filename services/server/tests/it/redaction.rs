@@ -252,7 +252,7 @@ async fn c064_private_marks_that_are_not_well_formed() {
     for (text, kept) in private_marks(&marked()) {
         let body = json!({"title": text, "narrative": text, "facts": [text]});
         let stored: Value = caller.post("/v1/observations", body).await.ok();
-        assert_eq!(stored["body"]["title"], kept, "{text}");
+        assert_eq!(stored["observation"]["title"], kept, "{text}");
         let tool = json!({"tool": "Bash", "input": json!({"c": text}).to_string(), "output": text});
         let prompt = json!({ "text": text });
         caller
