@@ -28,6 +28,7 @@ mod mcp_tools;
 mod members;
 mod merged;
 mod openapi;
+mod operator;
 mod problems;
 mod projects;
 mod records;
