@@ -35,6 +35,7 @@ mod members;
 mod merged;
 mod oauth;
 mod openapi;
+mod operator;
 mod problems;
 mod projects;
 mod quotas;
