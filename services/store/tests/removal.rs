@@ -473,8 +473,9 @@ async fn a_deleted_tenant_leaves_no_row_and_the_other_every_one() {
 async fn by_tenant(admin: &mut PgConnection) -> BTreeMap<(String, i32), i64> {
     let tables: Vec<String> = sqlx::query_scalar(
         "select relname::text from pg_class
+         join pg_attribute on attrelid = pg_class.oid and attname = 'tenant_id'
          where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
-           and not relispartition and relname <> '_sqlx_migrations'",
+           and not relispartition",
     )
     .fetch_all(&mut *admin)
     .await
