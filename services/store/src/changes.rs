@@ -9,6 +9,7 @@ mod contents;
 use cairn_domain::change::{Audience, ChangeKind};
 use cairn_domain::hex::hex;
 use cairn_domain::ids::RecordKind;
+use cairn_domain::kind::Kind;
 use cairn_domain::limits;
 use cairn_domain::project::Reader;
 use cairn_domain::record::Record;
@@ -204,10 +205,11 @@ impl Head {
     /// What it is; none for the tombstone of a kind that this version never showed.
     fn audience(&self) -> Option<Audience> {
         let kind = match self.source {
+            source::WORK_ENTRY => ChangeKind::WorkEntry,
+            source::TOMBSTONE if self.kind == Kind::WorkEntry.code() => ChangeKind::WorkEntry,
             source::RECORD | source::TOMBSTONE => {
                 ChangeKind::Record(RecordKind::from_code(self.kind)?)
             }
-            source::WORK_ENTRY => ChangeKind::WorkEntry,
             _ => ChangeKind::Project,
         };
         Some(Audience {

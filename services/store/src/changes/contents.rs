@@ -54,8 +54,8 @@ impl TenantTx {
             .map(|stone| (stone.position, stone))
             .collect();
         for (head, audience) in of(source::TOMBSTONE) {
-            let stone = gone.remove(&head.position).zip(record_id(head, audience));
-            told.extend(stone.map(|(stone, id)| of_tombstone(stone, id)));
+            let stone = gone.remove(&head.position);
+            told.extend(stone.map(|stone| of_tombstone(stone, record_id(head, audience))));
         }
         let entries = self.entries(&positions(source::WORK_ENTRY)).await?;
         told.extend(entries.into_iter().map(of_entry));
@@ -156,10 +156,11 @@ fn of_record(record: Record) -> (i64, Told) {
     (position, Told { now, ..told })
 }
 
-fn of_tombstone(stone: Tombstone, id: RecordId) -> (i64, Told) {
+/// What is left of a record, or of an entry of a work list, which is named by its event.
+fn of_tombstone(stone: Tombstone, id: Option<RecordId>) -> (i64, Told) {
     let told = Told {
-        kind: ChangeKind::Record(id.kind),
-        id: id.to_string(),
+        kind: id.map_or(ChangeKind::WorkEntry, |id| ChangeKind::Record(id.kind)),
+        id: id.map_or_else(|| stone.event_id.to_string(), |id| id.to_string()),
         event_id: Some(stone.event_id),
         project: stone.project,
         author: Some(stone.author),
