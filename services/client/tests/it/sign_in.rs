@@ -221,7 +221,6 @@ fn a_running_shim_notices_a_new_sign_in_and_renews_an_old_one() {
     assert!(double.heard().contains(&format!("token={GRANT}2")));
     assert_eq!(ask()["result"]["content"][0]["text"], "ok");
     assert!(double.heard().contains(&format!("Bearer {KEY}")));
-    drop(ask);
     drop(stdin);
     assert_eq!(shim.wait().expect("ends").code(), Some(0));
 }
