@@ -121,7 +121,7 @@ fn write(path: &Path, records: usize) -> anyhow::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     let mut digest = Sha256::new();
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    let head = json!({"cairn_export": 1, "tenant": "made", "source": Uuid::new_v4(),
+    let head = json!({"cairn_export": 1, "tenant": "made", "source": Uuid::now_v7(),
         "exported_at": "2026-10-10T08:45:00.000Z"});
     let mut put = |line: &Value| -> anyhow::Result<()> {
         let line = format!("{line}\n");

@@ -197,7 +197,7 @@ fn copied(path: &Path) -> Result<Copied, Failure> {
         let to = copy.0.join(format!("copy.db{ending}"));
         match std::fs::copy(&from, &to) {
             Ok(_) => {}
-            Err(error) if ending != "" && error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) if !ending.is_empty() && error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(Failure::Unreadable(format!("{}: {error}", path.display()))),
         }
     }
