@@ -105,7 +105,7 @@ fn members_keys_and_projects_are_managed_by_hand() {
         &format!("PATCH /v1/projects/{ID} "),
         r#"{"name":"app"}"#,
         r#"{"merge_into":"app"}"#,
-        "GET /v1/audit?action=key.revoke&from=2026-10-10&tz=Asia/Seoul ",
+        "GET /v1/audit?from=2026-10-10&action=key.revoke&tz=Asia/Seoul ",
     ] {
         assert!(heard.contains(asked), "{asked}: {heard}");
     }
