@@ -53,9 +53,8 @@ impl Caller {
     pub fn new(base: &str, key: Option<&str>) -> Self {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
-            rustls::crypto::ring::default_provider()
-                .install_default()
-                .expect("once");
+            // A service of this process may have done so.
+            drop(rustls::crypto::ring::default_provider().install_default());
         });
         Self {
             http: Client::builder().build().expect("a client"),
