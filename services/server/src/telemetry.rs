@@ -33,13 +33,12 @@ pub fn start(level: &str) {
     drop(started);
 }
 
-/// A panic's message may hold a piece of the text on which the program failed.
+/// Says where a panic was, and no more: its message may hold a piece of the text on which the program
+/// failed, and to look at that here could fail again.
 fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);
-        let place = place.unwrap_or_default();
-        let text = panic.payload_as_str().unwrap_or("of no text");
-        tracing::error!(place, "panic: {text}");
+        tracing::error!(place, "panic");
     }));
 }
 

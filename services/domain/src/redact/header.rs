@@ -84,11 +84,9 @@ fn is_credential(word: &str) -> bool {
     let letters = bare
         .bytes()
         .all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.'));
-    bare.len() >= 8
-        && !is_place
-        && !(letters && bare.len() < 20)
-        && !bare.contains('(')
-        && !bare.to_ascii_lowercase().starts_with("your")
+    let least = if letters { 20 } else { 8 };
+    let is_named = bare.contains('(') || bare.to_ascii_lowercase().starts_with("your");
+    bare.len() >= least && !is_place && !is_named
 }
 
 /// A bearer's token without the field's name.

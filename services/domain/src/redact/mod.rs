@@ -51,9 +51,7 @@ const ROUNDS: usize = 4;
 /// The text as it may be kept: without wrapper tags and their content, without secrets.
 #[must_use]
 pub fn safe(text: &str) -> Cow<'_, str> {
-    closed(text, |text| {
-        then(wrapper_tags::strip(text), |text| redact(text))
-    })
+    closed(text, |text| then(wrapper_tags::strip(text), redact))
 }
 
 /// [`safe`] for every string of a JSON text, keys included: names of members are looked at
@@ -61,11 +59,9 @@ pub fn safe(text: &str) -> Cow<'_, str> {
 /// JSON is treated as plain text.
 #[must_use]
 pub fn safe_json(text: &str) -> Cow<'_, str> {
-    if !json::is_json(text) {
-        return safe(text);
-    }
-    closed(text, |text| {
-        settled(text, |text| json::redacted(text, true))
+    closed(text, |text| match json::is_json(text) {
+        true => settled(text, |text| json::redacted(text, true)),
+        false => safe(text),
     })
 }
 
@@ -83,11 +79,9 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 /// [`redact`] for every string of a JSON text.
 #[must_use]
 pub fn redact_json(text: &str) -> Cow<'_, str> {
-    if !json::is_json(text) {
-        return redact(text);
-    }
-    closed(text, |text| {
-        settled(text, |text| json::redacted(text, false))
+    closed(text, |text| match json::is_json(text) {
+        true => settled(text, |text| json::redacted(text, false)),
+        false => redact(text),
     })
 }
 

@@ -251,9 +251,9 @@ fn is_path(value: &str) -> bool {
         let digits = part.bytes().filter(u8::is_ascii_digit).count();
         !part.contains('.') && part.len() >= 12 && (case && digits > 0 || digits > 4)
     };
-    let names = !segments.is_empty() && segments.iter().all(|part| is_name(&part));
+    let names = !segments.is_empty() && segments.iter().all(is_name);
     if rooted {
-        return names && !segments.iter().any(|part| is_jumbled(&part));
+        return names && !segments.iter().any(is_jumbled);
     }
     let last = segments.last().copied().unwrap_or_default();
     let has_ending = last.rsplit_once('.').is_some_and(|(stem, end)| {
