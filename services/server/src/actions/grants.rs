@@ -61,11 +61,11 @@ async fn whose(
         None => Ok(Some(caller.principal)),
         Some(name) if name == caller.name => Ok(Some(caller.principal)),
         Some(ALL) => {
-            caller.require(Scope::TenantAdmin)?;
+            caller.require_for_tenant(Scope::TenantAdmin)?;
             Ok(None)
         }
         Some(handle) => {
-            caller.require(Scope::TenantAdmin)?;
+            caller.require_for_tenant(Scope::TenantAdmin)?;
             let member = tx.find_member(handle).await?;
             Ok(Some(member.ok_or(Rejection::NotFound)?))
         }
@@ -89,13 +89,15 @@ fn shown(caller: &Caller, one: Listed) -> Grant {
     }
 }
 
-/// Ends a grant: the caller's own, or anybody's for an admin. Ending it again changes nothing.
+/// Ends a grant: the caller's own, or anybody's for an admin whose credential is bound
+/// to no project. Ending it again changes nothing.
 ///
 /// # Errors
 /// `not_found` for a grant that there is not, or that is not the caller's to end; an unavailable
 /// store.
 pub async fn revoke(app: &App, caller: &Caller, grant: Uuid) -> Result<(), Failure> {
-    let owner = (!caller.is_admin()).then_some(caller.principal);
+    let may_end_any = caller.is_admin() && caller.project_limit.is_none();
+    let owner = (!may_end_any).then_some(caller.principal);
     let mut tx = app.store.tenant(caller.tenant, "grants.revoke").await?;
     let actor = Some(caller.principal);
     let known = tx

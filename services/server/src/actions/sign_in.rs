@@ -19,7 +19,8 @@ pub const CODE_LETTERS: usize = 16;
 /// # Errors
 /// A lacking scope; `not_found` for a member that there is not; an unavailable store.
 pub async fn make_code(app: &App, caller: &Caller, handle: &str) -> Result<SignInCode, Failure> {
-    caller.require(Scope::TenantAdmin)?;
+    // Whoever signs in with it is bound to no project.
+    caller.require_for_tenant(Scope::TenantAdmin)?;
     let mut tx = app.store.tenant(caller.tenant, "sign_in.make_code").await?;
     let member = tx
         .member_to_sign_in(handle)

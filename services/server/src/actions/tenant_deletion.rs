@@ -14,10 +14,7 @@ use crate::auth::Caller;
 /// `invalid_field` if the name is not the tenant's; a lacking scope, also for a credential that is
 /// limited to a project; an unavailable store.
 pub async fn delete(app: &App, caller: &Caller, asked: &TenantDeletion) -> Result<(), Failure> {
-    caller.require(Scope::TenantOwn)?;
-    if caller.project_limit.is_some() {
-        return Err(Rejection::InsufficientScope(Scope::TenantOwn).into());
-    }
+    caller.require_for_tenant(Scope::TenantOwn)?;
     let mut tx = app.store.system("tenant.delete").await?;
     let is_deleted = tx
         .delete_tenant(caller.tenant, &asked.confirm, app.clock.now())

@@ -18,7 +18,7 @@ const LIST: &str = "usage";
 /// # Errors
 /// `invalid_cursor` for a cursor of another list; a lacking scope or an unavailable store.
 pub async fn list(app: &App, caller: &Caller, ask: &UsageAsk) -> Result<UsageAnswer, Failure> {
-    caller.require(Scope::TenantAdmin)?;
+    caller.require_for_tenant(Scope::TenantAdmin)?;
     let ring = app.continuations.ring();
     let scope = PageScope::of(LIST, caller.tenant, caller.principal, &(ask.from, ask.to));
     let read = |cursor| ring.read_page::<UsagePlace>(&scope, cursor);

@@ -13,7 +13,9 @@ const WITHOUT_LIMIT: &[&str] = &[
     "/v1/audit",
     "/v1/members",
     "/v1/members/{handle}",
+    "/v1/members/{handle}/code",
     "/v1/tenant",
+    "/v1/usage",
 ];
 
 /// One kind of caller.
