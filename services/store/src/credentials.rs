@@ -2,7 +2,7 @@
 //! is a call across tenants and stands in `system_tx.rs`.
 
 use cairn_domain::ids::{PrincipalId, ProjectId};
-use cairn_domain::scope::{Scope, Scopes};
+use cairn_domain::scope::{Role, Scope, Scopes};
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use serde_json::json;
 use sqlx::FromRow;
@@ -127,6 +127,48 @@ impl ListedColumns {
             expires_at: self.expires_at,
             last_used_at: self.last_used_at,
         })
+    }
+}
+
+impl TenantTx {
+    /// The scopes that a key or a grant carries at this moment; none once it is revoked or over, or
+    /// its member was removed. For what goes on for longer than a request.
+    ///
+    /// # Errors
+    /// `Inconsistent` if a row holds a scope or a role of no meaning; as any call of the store.
+    pub async fn scopes_in_force(
+        &mut self,
+        credential: Uuid,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Scopes>, StoreError> {
+        let row: Option<(Vec<String>, Option<String>)> = sqlx::query_as(
+            "select c.scopes, m.role
+             from (
+               select principal_id, scopes from credentials
+               where tenant_id = $1 and uid = $2 and revoked_at is null and expires_at > $3
+               union all
+               select principal_id, scopes from grants
+               where tenant_id = $1 and uid = $2 and revoked_at is null and expires_at > $3) c
+             left join members m on m.tenant_id = $1 and m.principal_id = c.principal_id
+             where m.removed_at is null",
+        )
+        .bind(self.tenant.key())
+        .bind(credential)
+        .bind(now)
+        .fetch_optional(&mut *self.tx)
+        .await?;
+        let Some((scopes, role)) = row else {
+            return Ok(None);
+        };
+        let odd = |column| StoreError::inconsistent("credentials", column, credential);
+        let scopes = scopes.iter().map(|name| name.parse::<Scope>());
+        let scopes = scopes.collect::<Result<Scopes, _>>();
+        let scopes = scopes.map_err(|_| odd("scopes"))?;
+        let role = role.map(|name| Role::from_name(&name).ok_or_else(|| odd("role")));
+        Ok(Some(match role.transpose()? {
+            Some(role) => scopes.and(role.scopes()),
+            None => scopes,
+        }))
     }
 }
 

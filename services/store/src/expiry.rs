@@ -87,7 +87,13 @@ impl TenantTx {
         sqlx::query(
             "with replies as (
                update sessions set last_reply = null
-               where tenant_id = $1 and author_id = any ($2) and last_reply is not null)
+               where tenant_id = $1 and author_id = any ($2) and last_reply is not null),
+             told as (
+               update jobs j set payload = '{}', state = case
+                 when j.state in ('queued', 'running') then 'cancelled' else j.state end
+               from sessions s
+               where j.tenant_id = $1 and s.tenant_id = $1 and j.session_id = s.session_id
+                 and s.author_id = any ($2))
              update members set private_gone_at = $3
              where tenant_id = $1 and principal_id = any ($2)",
         )

@@ -208,3 +208,41 @@ async fn a_name_is_one_tenants_and_a_handle_one_members() {
     let taken = tx.insert_member("ada", None, Role::Reader, minute(0)).await;
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
 }
+
+#[tokio::test]
+async fn the_scopes_in_force_end_with_the_key_its_time_and_its_member() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    tx.insert_credential(&credential("inforcekey22", twin.member))
+        .await
+        .expect("a key");
+    tx.commit().await.expect("commit");
+    let mut system = db.store.system("test").await.expect("begin");
+    let found = system.find_credential("inforcekey22").await;
+    let key = found.expect("find").expect("there").credential;
+    let mut admin = db.admin().await;
+    let now = async |at| {
+        let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+        let scopes = tx.scopes_in_force(key, minute(at)).await.expect("answered");
+        scopes.map(|scopes| scopes.names())
+    };
+    let both = Some(vec!["memory:read", "memory:write"]);
+    assert_eq!(now(1).await, both);
+    assert_eq!(now(100_000).await, None, "it is over");
+    for (change, left) in [
+        (
+            "update members set role = 'reader'",
+            Some(vec!["memory:read"]),
+        ),
+        ("update members set removed_at = now()", None),
+        (
+            "update members set role = 'member', removed_at = null",
+            both,
+        ),
+        ("update credentials set revoked_at = now()", None),
+    ] {
+        sqlx::query(change).execute(&mut admin).await.expect("done");
+        assert_eq!(now(1).await, left, "{change}");
+    }
+}

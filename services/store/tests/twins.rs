@@ -131,6 +131,7 @@ const COVERED: &[&str] = &[
     "revoke_grant",
     "rotate_refresh",
     "save_settings",
+    "scopes_in_force",
     "scrub_sessions",
     "search",
     "search_in_time",
@@ -497,6 +498,12 @@ async fn management_changes_nothing_of_the_other_tenant() {
     added.await.expect("a handle of both");
     let removed = tx.remove_member("zoe", &manager).await;
     assert!(matches!(removed, Ok(MemberChanged::Done(_))), "{removed:?}");
+    let theirs = sqlx::query_scalar("select uid from credentials where tenant_id = $1 limit 1")
+        .bind(other.twin.tenant.key())
+        .fetch_one(&mut admin);
+    let theirs = theirs.await.expect("a key of theirs");
+    let scopes = tx.scopes_in_force(theirs, minute(1)).await;
+    assert_eq!(scopes.expect("answered"), None);
     let any = KeyScope::default();
     let revoked = tx.revoke_credential_by(Some(me.owner), "umbrakey", &any, minute(1));
     assert!(!revoked.await.expect("answered"));

@@ -10,13 +10,14 @@ use cairn_domain::hex::hex;
 use cairn_domain::kind::Kind;
 use cairn_domain::limits;
 use cairn_domain::project::Reader;
+use cairn_domain::redact::safe;
 use cairn_domain::scope::Scope;
-use cairn_store::StoreError;
 use cairn_store::credentials::Noted;
 use cairn_store::export::{
     ExportFilter, ExportSpan, Exported, ExportedEntry, ExportedSession, ExportedToolUse,
 };
 use cairn_store::purge::Span;
+use cairn_store::{StoreError, TenantTx};
 use cairn_wire::export::{ExportEnd, ExportHead, ExportLine, ExportQuery, FORM, WorkEntryLine};
 use cairn_wire::observations::Record;
 use cairn_wire::{Code, Problem};
@@ -50,10 +51,11 @@ pub type Parts = mpsc::Receiver<Result<Bytes, StoreError>>;
 /// too many are under way, or an unavailable store.
 pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Result<Parts, Failure> {
     let is_own = query.author.as_deref() == Some(ME);
-    caller.require(match is_own {
+    let scope = match is_own {
         true => Scope::MemoryRead,
         false => Scope::TenantAdmin,
-    })?;
+    };
+    caller.require(scope)?;
     let names = query.kinds.as_deref().unwrap_or_default().split(',');
     let mut kinds = Kind::parse_all("/kinds", names)?;
     let shows_evidence = caller.scopes.contains(Scope::EvidenceRead);
@@ -84,7 +86,7 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Resu
         action: "export",
         target: query.author.as_deref().unwrap_or("*"),
         detail: json!({
-            "project": query.project,
+            "project": query.project.as_deref().map(safe),
             "kinds": kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>(),
         }),
         at: now,
@@ -95,6 +97,7 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Resu
     let export = Export {
         app: Arc::clone(app),
         caller: caller.clone(),
+        scope,
         filter: ExportFilter { author, kinds },
         reader,
         shows_evidence,
@@ -122,6 +125,8 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Resu
 struct Export {
     app: Arc<App>,
     caller: Caller,
+    /// What the export is allowed by.
+    scope: Scope,
     filter: ExportFilter,
     reader: Reader,
     shows_evidence: bool,
@@ -131,6 +136,17 @@ struct Export {
 }
 
 impl Export {
+    /// A transaction of a caller whose rights have not ended meanwhile: whoever reads slowly could
+    /// go on for hours.
+    async fn begin(&self, name: &'static str) -> Result<TenantTx, StoreError> {
+        let mut tx = self.app.store.tenant(self.caller.tenant, name).await?;
+        let now = self.app.clock.now();
+        match self.caller.may_still(&mut tx, self.scope, now).await? {
+            true => Ok(tx),
+            false => Err(StoreError::Refused("the credential ended".to_owned())),
+        }
+    }
+
     async fn write(&self, head: &ExportHead, out: &mut Lines) -> Result<(), StoreError> {
         out.send(vec![(None, json_line(head)?)]).await?;
         self.sessions(out).await?;
@@ -140,11 +156,7 @@ impl Export {
         let (_, upto) = self.whole.positions;
         self.records(out, (0, upto), None).await?;
         // What was changed meanwhile has moved to a later position.
-        let mut tx = self
-            .app
-            .store
-            .tenant(self.caller.tenant, "export.moved")
-            .await?;
+        let mut tx = self.begin("export.moved").await?;
         let (_, latest) = tx.whole_span().await?.positions;
         tx.commit().await?;
         self.records(out, (upto, latest), Some(self.began_at))
@@ -155,11 +167,7 @@ impl Export {
     async fn sessions(&self, out: &mut Lines) -> Result<(), StoreError> {
         let mut after = 0;
         loop {
-            let mut tx = self
-                .app
-                .store
-                .tenant(self.caller.tenant, "export.sessions")
-                .await?;
+            let mut tx = self.begin("export.sessions").await?;
             let limit = limits::EXPORT_BATCH;
             let found = tx
                 .export_sessions(&self.filter, &self.reader, after, limit)
@@ -179,11 +187,7 @@ impl Export {
     async fn tool_uses(&self, out: &mut Lines) -> Result<(), StoreError> {
         let (mut after, upto) = self.whole.tool_uses;
         loop {
-            let mut tx = self
-                .app
-                .store
-                .tenant(self.caller.tenant, "export.tool_uses")
-                .await?;
+            let mut tx = self.begin("export.tool_uses").await?;
             let limit = limits::EXPORT_BATCH;
             let found = tx
                 .export_tool_uses(&self.filter, &self.reader, (after, upto), limit)
@@ -212,11 +216,7 @@ impl Export {
                 upto,
                 arrived_before,
             };
-            let mut tx = self
-                .app
-                .store
-                .tenant(self.caller.tenant, "export.records")
-                .await?;
+            let mut tx = self.begin("export.records").await?;
             let limit = limits::EXPORT_BATCH;
             let batch = tx
                 .export_records(&self.filter, &self.reader, span, limit)

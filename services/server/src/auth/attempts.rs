@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use cairn_wire::Code;
 use moka::future::Cache;
 use sha2::{Digest, Sha256};
 
@@ -77,7 +78,9 @@ impl Attempt {
 
     /// Ends it with what came of it.
     pub async fn end<T>(self, app: &Arc<App>, outcome: &Result<T, Failure>) {
-        let is_unknown = matches!(outcome, Err(Failure::Problem(p)) if p.status == 401);
+        // What is over or revoked was no guess: its secret or its signature was right.
+        let is_unknown =
+            matches!(outcome, Err(Failure::Problem(p)) if p.code == Code::Unauthenticated);
         if outcome.is_ok() && !self.is_known {
             app.good_credentials.0.insert(self.presented, ()).await;
         }

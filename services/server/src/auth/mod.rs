@@ -14,6 +14,7 @@ use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::project::Project;
 use cairn_domain::scope::{Role, Scope, Scopes};
 use cairn_domain::search::View;
+use cairn_store::{StoreError, TenantTx};
 use cairn_wire::Problem;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -98,6 +99,21 @@ impl Caller {
                 ..Rejection::InsufficientScope(scope).into()
             }),
         }
+    }
+
+    /// Whether the credential is still good, and for this. Asked by what goes on for longer than a
+    /// request, each time before it goes on.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn may_still(
+        &self,
+        tx: &mut TenantTx,
+        scope: Scope,
+        now: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let scopes = tx.scopes_in_force(self.credential, now).await?;
+        Ok(scopes.is_some_and(|scopes| scopes.contains(scope)))
     }
 
     /// Whether the caller may act on what others wrote.

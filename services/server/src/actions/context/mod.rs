@@ -91,7 +91,7 @@ pub async fn render(
 /// # Errors
 /// A lacking scope or an unavailable store.
 pub async fn clear(app: &App, caller: &Caller, builder: Builder) -> Result<(), Failure> {
-    caller.require(Scope::TenantAdmin)?;
+    caller.require_for_tenant(Scope::TenantAdmin)?;
     let Builder::Context = builder;
     let mut tx = app.store.tenant(caller.tenant, "context.clear").await?;
     tx.clear_contexts().await?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use axum::body::{Body, Bytes};
 use cairn_domain::hex::hex;
+use cairn_domain::kind::Kind;
 use cairn_domain::limits;
 use cairn_wire::export::{ExportEnd, ExportHead, FORM};
 use cairn_wire::{Code, Problem};
@@ -91,7 +92,9 @@ impl Lines {
                 continue;
             }
             let text = String::from_utf8_lossy(&line).into_owned();
-            let kind = kind_of(&text).unwrap_or_default();
+            // Other words are the file's own: they are counted as one, and not kept.
+            let is_known = |kind: &String| kind == "session" || Kind::from_name(kind).is_some();
+            let kind = kind_of(&text).filter(is_known).unwrap_or_default();
             *self.counts.entry(kind).or_default() += 1;
             return Ok(Step::Line {
                 number: self.number,

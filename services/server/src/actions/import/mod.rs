@@ -6,6 +6,8 @@ mod lines;
 
 use axum::body::Body;
 use cairn_domain::Rejection;
+use cairn_domain::bounds::head_bytes;
+use cairn_domain::redact::safe;
 use cairn_domain::scope::Scope;
 use cairn_store::credentials::Noted;
 use cairn_wire::events::ProjectName;
@@ -127,8 +129,9 @@ async fn note(
     tx.note(Noted {
         actor: Some(caller.principal),
         action: "import",
-        target: cairn_domain::bounds::head_bytes(&head.tenant, 256),
-        detail: json!({"source": head.source, "project": query.project, "author": query.author}),
+        target: head_bytes(&safe(&head.tenant), 256),
+        detail: json!({"source": head.source, "project": query.project.as_deref().map(safe),
+            "author": query.author}),
         at: app.clock.now(),
     })
     .await?;

@@ -11,6 +11,7 @@ use crate::support::{Caller, Reply, TestApp, all_scopes, item};
 /// whatever it carries.
 const WITHOUT_LIMIT: &[&str] = &[
     "/v1/audit",
+    "/v1/cache/{builder}/clear",
     "/v1/members",
     "/v1/members/{handle}",
     "/v1/members/{handle}/code",
