@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use axum::body::{Body, Bytes};
 use cairn_domain::hex::hex;
-use cairn_domain::kind::Kind;
 use cairn_domain::limits;
 use cairn_wire::export::{ExportEnd, ExportHead, FORM};
 use cairn_wire::{Code, Problem};
@@ -14,6 +13,9 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::actions::Failure;
+
+/// Kinds of lines that are counted apart: more than there are.
+const KINDS: usize = 32;
 
 /// How the last line of an export begins.
 const END: &[u8] = b"{\"cairn_export_end\":";
@@ -92,9 +94,13 @@ impl Lines {
                 continue;
             }
             let text = String::from_utf8_lossy(&line).into_owned();
-            // Other words are the file's own: they are counted as one, and not kept.
-            let is_known = |kind: &String| kind == "session" || Kind::from_name(kind).is_some();
-            let kind = kind_of(&text).filter(is_known).unwrap_or_default();
+            let kind = kind_of(&text).unwrap_or_default();
+            // Words of the file's own making are not kept without end.
+            let has_room = self.counts.len() < KINDS || self.counts.contains_key(&kind);
+            let kind = match has_room && kind.len() <= limits::WORD_BYTES {
+                true => kind,
+                false => String::new(),
+            };
             *self.counts.entry(kind).or_default() += 1;
             return Ok(Step::Line {
                 number: self.number,
