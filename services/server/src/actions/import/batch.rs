@@ -1,7 +1,6 @@
 //! Batches of an import: parsed on threads that nobody waits for, stored in the way of any events.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 use cairn_domain::event::{EventBody, Origin};
 use cairn_domain::ids::{PrincipalId, ToolUseId};
@@ -26,7 +25,8 @@ use crate::actions::events::{digest, store};
 use crate::actions::{Attempts, Failure};
 use crate::app::App;
 use crate::auth::Caller;
-use crate::rates::take_events;
+
+use super::pace::{keep_pace, may_go_on};
 
 /// The kind of a line that is no event.
 const SESSION: &str = "session";
@@ -112,8 +112,12 @@ impl<'a> Importer<'a> {
         // Held to the end of the batch, as any writer's.
         let _turn = self.app.store.turn(self.caller.tenant).await?;
         self.now = self.app.clock.now();
-        self.check_rights().await?;
-        self.keep_pace(waiting.len()).await?;
+        let scope = match self.as_oneself {
+            true => Scope::MemoryWrite,
+            false => Scope::TenantAdmin,
+        };
+        may_go_on(self.app, self.caller, scope).await?;
+        keep_pace(self.app, self.caller, waiting.len()).await?;
         // Few files name so many; what was forgotten is looked up again.
         if self.authors.len() > KNOWN_AUTHORS {
             self.authors.clear();
@@ -136,35 +140,6 @@ impl<'a> Importer<'a> {
         self.store_sessions(sessions).await?;
         self.store_events(first).await?;
         self.store_events(rest).await
-    }
-
-    /// An import may take an hour, and its credential may end meanwhile.
-    async fn check_rights(&self) -> Result<(), Failure> {
-        let scope = match self.as_oneself {
-            true => Scope::MemoryWrite,
-            false => Scope::TenantAdmin,
-        };
-        let (app, caller) = (self.app, self.caller);
-        let mut tx = app.store.tenant(caller.tenant, "import.rights").await?;
-        let may = caller.may_still(&mut tx, scope, self.now).await?;
-        tx.commit().await?;
-        match may {
-            true => Ok(()),
-            false => Err(Problem::new(Code::CredentialRevoked, "revoked meanwhile").into()),
-        }
-    }
-
-    /// Lines count as events that come as fast as any; an import waits where a batch is refused.
-    async fn keep_pace(&self, lines: usize) -> Result<(), Failure> {
-        loop {
-            match take_events(self.app, self.caller, lines).await {
-                Err(Failure::Problem(problem)) if problem.code == Code::RateLimited => {
-                    let seconds = problem.retry_after.unwrap_or(1).clamp(1, 60);
-                    tokio::time::sleep(Duration::from_secs(u64::from(seconds))).await;
-                }
-                taken => return taken,
-            }
-        }
     }
 
     /// What became of all lines.

@@ -3,6 +3,7 @@
 
 mod batch;
 mod lines;
+mod pace;
 
 use axum::body::Body;
 use cairn_domain::Rejection;
