@@ -41,13 +41,6 @@ impl Retention {
     /// Reads the tenant's setting `retention_days`, a JSON object. A kind that is not named in it,
     /// or by no whole number of days, is kept for its default: a slip of a pen expires nothing.
     #[must_use]
-    pub fn read(setting: Option<&str>) -> Self {
-        let setting = setting.and_then(|text| serde_json::from_str::<Value>(text).ok());
-        Self::of(setting.as_ref())
-    }
-
-    /// The same from the setting as it was parsed.
-    #[must_use]
     pub fn of(setting: Option<&Value>) -> Self {
         let mut kept = Self::default();
         let Some(Value::Object(days)) = setting else {
@@ -97,9 +90,14 @@ mod tests {
 
     use super::*;
 
+    fn read(setting: Option<&str>) -> Retention {
+        let setting = setting.and_then(|text| serde_json::from_str(text).ok());
+        Retention::of(setting.as_ref())
+    }
+
     #[test]
     fn what_is_set_counts_and_the_rest_stays_as_it_is() {
-        let kept = Retention::read(Some(
+        let kept = read(Some(
             r#"{"tool_uses": 7, "prompts": 0, "observations": 365}"#,
         ));
         let wanted = Retention {
@@ -120,7 +118,7 @@ mod tests {
     #[case(Some(r#"{"tool_uses": 0.5}"#))]
     #[case(Some(r#"{"tool_uses": 99999999}"#))]
     fn a_setting_of_no_meaning_expires_nothing(#[case] setting: Option<&str>) {
-        assert_eq!(Retention::read(setting), Retention::default());
+        assert_eq!(read(setting), Retention::default());
     }
 
     #[test]

@@ -86,6 +86,13 @@ impl Scopes {
         self.0 & scope.bit() != 0
     }
 
+    /// The most that a credential may carry: what its member's role allows, or for a service key,
+    /// which has none, all but ownership.
+    #[must_use]
+    pub fn at_most(role: Option<Role>) -> Self {
+        role.unwrap_or(Role::Admin).scopes()
+    }
+
     /// What both sets allow.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use cairn_domain::ids::TenantId;
 use cairn_domain::kind::Kind;
 use cairn_domain::limits;
-use cairn_domain::retention::Retention;
 use cairn_store::{Store, StoreError};
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -55,9 +54,8 @@ async fn expire_due(store: &Store, clock: &Clock) -> Result<(), StoreError> {
 /// Removes what has expired in a tenant, batch by batch.
 async fn expire(store: &Store, clock: &Clock, tenant: TenantId) -> Result<(), StoreError> {
     let mut tx = store.tenant(tenant, "expiry.settings").await?;
-    let setting = tx.get_setting("retention_days").await?;
+    let retention = tx.get_settings().await?.retention_days;
     tx.commit().await?;
-    let retention = Retention::read(setting.as_deref());
     let now = clock.now();
     for kind in Kind::ALL {
         let Some(before) = retention.cutoff(kind, now) else {

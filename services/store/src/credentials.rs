@@ -165,10 +165,7 @@ impl TenantTx {
         let scopes = scopes.collect::<Result<Scopes, _>>();
         let scopes = scopes.map_err(|_| odd("scopes"))?;
         let role = role.map(|name| Role::from_name(&name).ok_or_else(|| odd("role")));
-        Ok(Some(match role.transpose()? {
-            Some(role) => scopes.and(role.scopes()),
-            None => scopes,
-        }))
+        Ok(Some(scopes.and(Scopes::at_most(role.transpose()?))))
     }
 }
 

@@ -7,6 +7,9 @@ use cairn_domain::limits;
 use cairn_domain::project::ProjectSet;
 use chrono::{DateTime, Utc};
 use serde_json::json;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::QueryAs;
+use sqlx::{FromRow, Postgres};
 
 use crate::records::row::project_keys;
 use crate::removal::Doomed;
@@ -132,21 +135,17 @@ impl TenantTx {
         let mut counts = Counts::default();
         let kinds = record_codes(&filter.kinds);
         if !kinds.is_empty() {
-            let rows: Vec<(i16, i64)> = sqlx::query_as(doomed!(
+            let statement = doomed!(
                 "d.kind, count(*)",
                 "records",
                 "position",
                 "and d.kind = any ($7) group by d.kind"
-            ))
-            .bind(self.tenant.key())
-            .bind(project_keys(&filter.projects))
-            .bind(filter.author.map(|author| author.key))
-            .bind(filter.before)
-            .bind(span.positions.0)
-            .bind(span.positions.1)
-            .bind(kinds)
-            .fetch_all(&mut *self.tx)
-            .await?;
+            );
+            let rows: Vec<(i16, i64)> = self
+                .asked(statement, filter, span.positions)
+                .bind(kinds)
+                .fetch_all(&mut *self.tx)
+                .await?;
             for (kind, count) in rows {
                 if let Some(kind) = Kind::from_code(kind) {
                     counts[kind] = u64::try_from(count).unwrap_or_default();
@@ -165,15 +164,10 @@ impl TenantTx {
                 span.positions,
             ),
         ];
-        for (kind, statement, (from, to)) in others {
+        for (kind, statement, part) in others {
             if filter.kinds.contains(&kind) {
-                let count: i64 = sqlx::query_scalar(statement)
-                    .bind(self.tenant.key())
-                    .bind(project_keys(&filter.projects))
-                    .bind(filter.author.map(|author| author.key))
-                    .bind(filter.before)
-                    .bind(from)
-                    .bind(to)
+                let (count,): (i64,) = self
+                    .asked(statement, filter, part)
                     .fetch_one(&mut *self.tx)
                     .await?;
                 counts[kind] = u64::try_from(count).unwrap_or_default();
@@ -220,22 +214,18 @@ impl TenantTx {
         let mut doomed = Doomed::default();
         let kinds = record_codes(&filter.kinds);
         if !kinds.is_empty() {
-            let rows: Vec<(i16, i64)> = sqlx::query_as(doomed!(
+            let statement = doomed!(
                 "d.kind, d.number",
                 "records",
                 "position",
                 "and d.kind = any ($7) order by d.position limit $8"
-            ))
-            .bind(self.tenant.key())
-            .bind(project_keys(&filter.projects))
-            .bind(filter.author.map(|author| author.key))
-            .bind(filter.before)
-            .bind(span.positions.0)
-            .bind(span.positions.1)
-            .bind(kinds)
-            .bind(i64::from(limits::REMOVED_AT_ONCE))
-            .fetch_all(&mut *self.tx)
-            .await?;
+            );
+            let rows: Vec<(i16, i64)> = self
+                .asked(statement, filter, span.positions)
+                .bind(kinds)
+                .bind(i64::from(limits::REMOVED_AT_ONCE))
+                .fetch_all(&mut *self.tx)
+                .await?;
             let known = |(kind, number)| Some((RecordKind::from_code(kind)?, number));
             doomed.records = rows.into_iter().filter_map(known).collect();
         }
@@ -268,19 +258,33 @@ impl TenantTx {
         &mut self,
         statement: &'static str,
         filter: &PurgeFilter,
-        (from, to): (i64, i64),
+        part: (i64, i64),
     ) -> Result<Vec<i64>, StoreError> {
-        let numbers = sqlx::query_scalar(statement)
+        let numbers: Vec<(i64,)> = self
+            .asked(statement, filter, part)
+            .bind(i64::from(limits::REMOVED_AT_ONCE))
+            .fetch_all(&mut *self.tx)
+            .await?;
+        Ok(numbers.into_iter().map(|(number,)| number).collect())
+    }
+
+    /// A statement of `doomed!` with its first six parameters bound; its own follow.
+    fn asked<'q, O>(
+        &self,
+        statement: &'static str,
+        filter: &PurgeFilter,
+        (from, to): (i64, i64),
+    ) -> QueryAs<'q, Postgres, O, PgArguments>
+    where
+        O: for<'r> FromRow<'r, PgRow>,
+    {
+        sqlx::query_as(statement)
             .bind(self.tenant.key())
             .bind(project_keys(&filter.projects))
             .bind(filter.author.map(|author| author.key))
             .bind(filter.before)
             .bind(from)
             .bind(to)
-            .bind(i64::from(limits::REMOVED_AT_ONCE))
-            .fetch_all(&mut *self.tx)
-            .await?;
-        Ok(numbers)
     }
 
     /// Takes out of sessions what was said in them, and out of the queue the work that would make

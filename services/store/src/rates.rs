@@ -340,7 +340,8 @@ fn digest(text: &str) -> String {
 }
 
 /// Whom an address stands for: whoever has one of version 6 has a whole network of them.
-fn network(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => {
             let [a, b, c, d, ..] = six.segments();

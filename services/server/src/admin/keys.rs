@@ -4,13 +4,12 @@ use anyhow::{Context, bail};
 use cairn_domain::ids::ProjectId;
 use cairn_domain::limits;
 use cairn_domain::scope::{Scope, Scopes};
-use cairn_store::bus::Message;
 use cairn_store::credentials::{KeyOwner, KeyScope, ListedCredential, NewCredential};
 use cairn_store::{Store, StoreError, TenantTx};
 use chrono::TimeDelta;
 use clap::Subcommand;
 
-use super::{Operator, find_tenant, generate};
+use super::{Operator, find_tenant, generate, rights_changed};
 use crate::app::Clock;
 use crate::auth::key::ApiKey;
 
@@ -157,10 +156,7 @@ pub async fn create_key(
         None => None,
     };
     let scopes = match terms.scopes.as_slice() {
-        [] => Scope::ALL
-            .into_iter()
-            .filter(|s| *s != Scope::TenantOwn)
-            .collect(),
+        [] => Scopes::at_most(None),
         some => some.iter().copied().collect(),
     };
     let issue = Issue {
@@ -191,8 +187,7 @@ pub async fn revoke_key(
         bail!("there is no key {key_id:?}");
     }
     tx.commit().await?;
-    let told = Message::RightsChanged(tenant.uuid());
-    store.bus().publish(told);
+    rights_changed(store, tenant);
     Ok(())
 }
 

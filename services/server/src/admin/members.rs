@@ -3,14 +3,13 @@
 use anyhow::{Context, bail};
 use cairn_domain::limits;
 use cairn_domain::scope::{Role, Scope};
-use cairn_store::bus::Message;
 use cairn_store::credentials::KeyOwner;
 use cairn_store::members::{Manager, Member, MemberChange, MemberChanged};
 use cairn_store::{Store, StoreError};
 use clap::Subcommand;
 
 use super::keys::{Issue, insert_key};
-use super::{Operator, check_handle, find_tenant};
+use super::{Operator, check_handle, find_tenant, rights_changed};
 use crate::actions::sign_in::CODE_LETTERS;
 use crate::app::Clock;
 use crate::auth::key::ApiKey;
@@ -93,7 +92,7 @@ impl MemberCommand {
                 let changed = tx.change_member(&handle, &change, &manager(clock)).await?;
                 check(changed, &handle)?;
                 tx.commit().await?;
-                store.bus().publish(Message::RightsChanged(tenant.uuid()));
+                rights_changed(store, tenant);
                 Ok(format!("{handle} is {}", role.name()))
             }
             Self::Remove { tenant, handle } => {
@@ -102,7 +101,7 @@ impl MemberCommand {
                 let removed = tx.remove_member(&handle, &manager(clock)).await?;
                 check(removed, &handle)?;
                 tx.commit().await?;
-                store.bus().publish(Message::RightsChanged(tenant.uuid()));
+                rights_changed(store, tenant);
                 Ok(format!("{handle} is removed"))
             }
         }

@@ -15,6 +15,7 @@ mod token_key;
 use anyhow::{Context, bail};
 use cairn_domain::ids::{TenantId, is_handle};
 use cairn_store::Store;
+use cairn_store::bus::Message;
 use clap::Subcommand;
 
 pub use audit::AuditCommand;
@@ -98,6 +99,11 @@ impl Command {
 )]
 pub(crate) fn generate() -> ApiKey {
     ApiKey::generate(&mut rand::rng())
+}
+
+/// Tells the replicas to forget whom they let into a tenant; to be called after the commit.
+fn rights_changed(store: &Store, tenant: TenantId) {
+    store.bus().publish(Message::RightsChanged(tenant.uuid()));
 }
 
 async fn find_tenant(store: &Store, name: &str) -> anyhow::Result<TenantId> {

@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use cairn_domain::event::{SessionKey, Visibility};
 use cairn_domain::redact::safe;
-use cairn_domain::scope::{Scope, Scopes};
+use cairn_domain::scope::Scopes;
 use cairn_domain::{Rejection, limits};
 use cairn_store::{Credential, Store, StoreError};
 use cairn_wire::session::SessionName;
@@ -161,23 +161,12 @@ fn caller(credential: &Credential, headers: &HeaderMap) -> Caller {
         principal: credential.principal,
         name: credential.principal_name.clone(),
         role: credential.role,
-        scopes: credential.scopes.and(most(credential)),
+        scopes: credential.scopes.and(Scopes::at_most(credential.role)),
         project_limit: credential.project.clone(),
         expires_at: credential.expires_at,
         current_project: decoded(headers, "cairn-project"),
         session: None,
         visibility: Visibility::Team,
-    }
-}
-
-/// The most a credential may carry: its member's role, or for a service key all but ownership.
-fn most(credential: &Credential) -> Scopes {
-    match credential.role {
-        Some(role) => role.scopes(),
-        None => Scope::ALL
-            .into_iter()
-            .filter(|scope| *scope != Scope::TenantOwn)
-            .collect(),
     }
 }
 

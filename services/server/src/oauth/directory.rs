@@ -3,14 +3,11 @@
 
 use cairn_domain::ids::{PrincipalId, TenantId, is_handle};
 use cairn_domain::limits;
-use cairn_domain::scope::Role;
 use cairn_store::StoreError;
 
 use crate::actions::Failure;
 use crate::app::App;
 
-/// The tenant's setting of what new members are.
-const ROLE_SETTING: &str = "oidc_default_role";
 /// Handles that are tried for one address.
 const TRIES: u32 = 20;
 
@@ -61,11 +58,8 @@ pub async fn enter(app: &App, email: &str, domains: &[String]) -> Result<Entranc
 async fn add(app: &App, tenant: TenantId, email: &str) -> Result<PrincipalId, Failure> {
     for attempt in 1..=TRIES {
         let mut tx = app.store.tenant(tenant, "oidc.add_member").await?;
-        let role = tx.get_setting(ROLE_SETTING).await?;
-        let role = role.as_deref().and_then(Role::from_name);
-        let role = role
-            .filter(|role| *role != Role::Owner)
-            .unwrap_or(Role::Reader);
+        // Never an owner: that is no value of the setting.
+        let role = tx.get_settings().await?.oidc_default_role;
         let handle = handle(email, attempt);
         match tx
             .insert_member(&handle, Some(email), role, app.clock.now())

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::limits;
+use cairn_store::rates::network;
 use cairn_store::sign_in::SignedIn;
 use reqwest::Url;
 use subtle::ConstantTimeEq;
@@ -171,21 +172,13 @@ fn is_from_here(headers: &HeaderMap) -> bool {
     same_host && (origin.port() == host.port() || origin.scheme() == "https")
 }
 
-/// The address under which attempts are counted: a whole network of the newer kind, of which one
-/// person may have any number of addresses.
+/// The address under which attempts are counted.
 #[must_use]
 pub fn counted(address: Option<IpAddr>) -> String {
-    match address {
-        Some(IpAddr::V4(ip)) => ip.to_string(),
-        Some(IpAddr::V6(ip)) => match ip.to_ipv4_mapped() {
-            Some(ip) => ip.to_string(),
-            None => {
-                let [a, b, c, d, ..] = ip.segments();
-                format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
-            }
-        },
-        None => "unknown".to_owned(),
-    }
+    address.map_or_else(
+        || "unknown".to_owned(),
+        |address| network(address).to_string(),
+    )
 }
 
 #[cfg(test)]
