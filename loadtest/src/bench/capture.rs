@@ -2,7 +2,7 @@
 //! scripts for `pgbench`. So the raw limit runs the same SQL with the same values, and nothing
 //! has to be kept in step by hand.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::{Context, bail};
@@ -81,28 +81,52 @@ impl Variables {
     }
 }
 
-/// The statements of each of `count` operations, in order. Transactions that name no tenant are
-/// the service's own upkeep and belong to no operation.
+/// How the names of transactions begin that are the service's own upkeep, whoever calls.
+const UPKEEP: [&str; 4] = ["upkeep.", "expiry.", "usage.count_", "auth.touch_"];
+
+/// What one connection sent from one `BEGIN` to the next.
+struct Transaction {
+    operation: usize,
+    is_upkeep: bool,
+    statements: Vec<Statement>,
+}
+
+/// The statements of each of `count` operations: its transactions in the order in which they
+/// began, each whole. Upkeep belongs to no operation: it names itself, or no tenant.
 ///
 /// # Errors
 /// If the log cannot be read, or holds nothing for an operation.
 pub fn statements(log: &str, count: usize) -> anyhow::Result<Vec<Vec<Statement>>> {
-    let mut operations: Vec<Vec<Statement>> = vec![Vec::new(); count];
-    let (mut current, mut of_tenant) = (None, BTreeSet::new());
+    let mut transactions: Vec<Transaction> = Vec::new();
+    let (mut current, mut last_of) = (None, BTreeMap::new());
     for line in log.lines() {
         let line: LogLine = serde_json::from_str(line).context("a line of Postgres' log")?;
         if let Some((_, rest)) = line.message.split_once(MARK) {
             current = rest.trim_end_matches('\'').parse::<usize>().ok();
         } else if line.user == ROLE
-            && let Some(operation) = current.and_then(|index| operations.get_mut(index))
+            && let Some(operation) = current.filter(|index| *index < count)
             && let Some(text) = statement_text(&line.message)
-            && is_of_tenant(&mut of_tenant, line.pid, text)
         {
-            operation.push(Statement {
-                text: text.to_owned(),
-                values: values(&line.detail)?,
-            });
+            if text.starts_with("BEGIN") {
+                last_of.insert(line.pid, transactions.len());
+                transactions.push(Transaction {
+                    operation,
+                    is_upkeep: is_upkeep(text),
+                    statements: Vec::new(),
+                });
+            }
+            // The end of what began before the first operation has no beginning here.
+            if let Some(index) = last_of.get(&line.pid) {
+                transactions[*index].statements.push(Statement {
+                    text: text.to_owned(),
+                    values: values(&line.detail)?,
+                });
+            }
         }
+    }
+    let mut operations: Vec<Vec<Statement>> = vec![Vec::new(); count];
+    for one in transactions.into_iter().filter(|one| !one.is_upkeep) {
+        operations[one.operation].extend(one.statements);
     }
     if let Some(index) = operations.iter().position(Vec::is_empty) {
         bail!("operation {index} sent no statement");
@@ -110,16 +134,10 @@ pub fn statements(log: &str, count: usize) -> anyhow::Result<Vec<Vec<Statement>>
     Ok(operations)
 }
 
-/// Whether a statement stands in a transaction that names a tenant; its beginning says so.
-fn is_of_tenant(of_tenant: &mut BTreeSet<i64>, connection: i64, text: &str) -> bool {
-    if text.starts_with("BEGIN") {
-        if text.contains("app.tenant") {
-            of_tenant.insert(connection);
-        } else {
-            of_tenant.remove(&connection);
-        }
-    }
-    of_tenant.contains(&connection)
+/// Whether a transaction that begins so is no caller's.
+fn is_upkeep(begin: &str) -> bool {
+    let name = begin.split_once("/* ").map_or("", |(_, rest)| rest);
+    !begin.contains("app.tenant") || UPKEEP.iter().any(|upkeep| name.starts_with(upkeep))
 }
 
 /// The text of a logged statement, sent in one message or prepared.
@@ -316,6 +334,7 @@ fn literal(value: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Two operations; upkeep runs on other connections at the same time.
     const LOG: &str = concat!(
         r#"{"user":"cairn_app","message":"statement: COMMIT"}"#,
         "\n",
@@ -323,9 +342,17 @@ mod tests {
         "\n",
         r#"{"user":"cairn_app","message":"statement: ROLLBACK"}"#,
         "\n",
-        r#"{"user":"cairn_app","message":"statement: BEGIN; SET LOCAL app.tenant = '3'; SET LOCAL statement_timeout = 5000"}"#,
+        r#"{"user":"cairn_app","message":"statement: BEGIN /* search.named */; SET LOCAL app.tenant = '3'; SET LOCAL statement_timeout = 5000"}"#,
+        "\n",
+        r#"{"pid":7,"user":"cairn_app","message":"statement: BEGIN /* usage.count_requests */; SET LOCAL app.tenant = '4'"}"#,
+        "\n",
+        r#"{"pid":8,"user":"cairn_app","message":"statement: BEGIN /* context.place */; SET LOCAL app.tenant = '3'"}"#,
+        "\n",
+        r#"{"pid":7,"user":"cairn_app","message":"execute sqlx_s_9: insert into usage_days"}"#,
         "\n",
         r#"{"user":"cairn_app","message":"execute sqlx_s_1: select $2::text from r where t = $1 and n is $3","detail":"parameters: $1 = '3', $2 = 'it''s name:x', $3 = NULL"}"#,
+        "\n",
+        r#"{"pid":7,"user":"cairn_app","message":"statement: COMMIT"}"#,
         "\n",
         r#"{"user":"cairn_app","message":"statement: COMMIT"}"#,
         "\n",
@@ -333,9 +360,13 @@ mod tests {
         "\n",
         r#"{"user":"postgres","message":"statement: select 'cairn-bench-mark-1'"}"#,
         "\n",
-        r#"{"pid":7,"user":"cairn_app","message":"statement: BEGIN; SET LOCAL statement_timeout = 5000"}"#,
+        r#"{"pid":8,"user":"cairn_app","message":"statement: COMMIT"}"#,
+        "\n",
+        r#"{"pid":7,"user":"cairn_app","message":"statement: BEGIN /* jobs.take */; SET LOCAL statement_timeout = 5000"}"#,
         "\n",
         r#"{"pid":7,"user":"cairn_app","message":"execute sqlx_s_2: select system_upkeep()"}"#,
+        "\n",
+        r#"{"user":"cairn_app","message":"statement: BEGIN /* search.details */; SET LOCAL app.tenant = '3'"}"#,
         "\n",
         r#"{"user":"cairn_app","message":"execute <unnamed>: select 1"}"#,
     );
@@ -348,9 +379,13 @@ mod tests {
             script(&operations[0], None, &mut variables),
             "begin;\nselect set_config('app.tenant', '3', true), \
              set_config('statement_timeout', '5000', true);\n\
-             select :value_0::text from r where t = :value_1 and n is null;\nCOMMIT;\n"
+             select :value_0::text from r where t = :value_1 and n is null;\nCOMMIT;\n\
+             begin;\nselect set_config('app.tenant', '3', true);\nCOMMIT;\n"
         );
-        assert_eq!(script(&operations[1], None, &mut variables), "select 1;\n");
+        assert_eq!(
+            script(&operations[1], None, &mut variables),
+            "begin;\nselect set_config('app.tenant', '3', true);\nselect 1;\ncommit;\n"
+        );
         let definitions: Vec<String> = variables.definitions().collect();
         assert_eq!(definitions, ["value_1=3", "value_0=it's name:x"]);
         assert!(statements(LOG, 3).is_err(), "the third sent nothing");

@@ -4,6 +4,8 @@
 
 mod conditions;
 mod in_time;
+pub(crate) mod profiles;
+mod proposed;
 mod ranked;
 
 use cairn_domain::filter::Filter;
@@ -23,7 +25,6 @@ use crate::records::row::{
 use crate::records::split;
 use crate::{StoreError, TenantTx};
 use conditions::{bind_conditions, conditions};
-use ranked::found;
 
 /// As many records may hold the terms that propose candidates: more find nothing better, and the
 /// work stays the same however large a tenant is.
@@ -114,7 +115,7 @@ impl TenantTx {
         }
         let asked = terms.asked();
         let sql = concat!(
-            "select * from search_pool(",
+            "select * from search_places(",
             conditions!(),
             ", $17, $18, $19::text[]::tsquery[], $20, $21, $22)"
         );
@@ -127,7 +128,7 @@ impl TenantTx {
             .bind(i32::try_from(limits::RANKED).unwrap_or(i32::MAX))
             .fetch_one(&mut *self.tx)
             .await?;
-        found(&row, terms)
+        self.rank(&row, terms).await
     }
 
     /// The rows of these ids that the reader may read, in the order asked; others are left out.

@@ -13,6 +13,7 @@ use crate::bus::Bus;
 use crate::changes::Horizon;
 use crate::context::ContextRevision;
 use crate::migrate::{self, Newer, statement};
+use crate::search::profiles::Profiles;
 use crate::turns::Turns;
 use crate::{StoreError, SystemTx, TenantTx, Turn};
 
@@ -64,6 +65,7 @@ pub struct Store {
     pool: PgPool,
     turns: Arc<Turns>,
     bus: Bus,
+    profiles: Profiles,
 }
 
 impl Store {
@@ -84,7 +86,12 @@ impl Store {
             .await?;
         let turns = Arc::new(Turns::of_pool(options.pool));
         let bus = Bus::local();
-        let store = Self { pool, turns, bus };
+        let store = Self {
+            pool,
+            turns,
+            bus,
+            profiles: Profiles::default(),
+        };
         store.check_role().await?;
         migrate::check(&store.pool, Newer::Refused).await?;
         Ok(store)
@@ -111,7 +118,8 @@ impl Store {
         self.turns.take(tenant).await
     }
 
-    /// Begins a transaction inside `tenant`, in one round trip. `name` says what for, in traces.
+    /// Begins a transaction inside `tenant`, in one round trip. `name` says what for, in traces
+    /// and in what Postgres logs.
     ///
     /// # Errors
     /// `Unavailable` if no connection is free in time.
@@ -139,7 +147,7 @@ impl Store {
         // goes by keys, where one plan serves all values, and planning over partitions would cost
         // several times the read; the search function asks for plans of its own.
         let begin = format!(
-            "BEGIN; SET LOCAL app.tenant = '{}'; SET LOCAL statement_timeout = {}; \
+            "BEGIN /* {name} */; SET LOCAL app.tenant = '{}'; SET LOCAL statement_timeout = {}; \
              SET LOCAL plan_cache_mode = force_generic_plan",
             tenant.key(),
             time.as_millis()
@@ -149,18 +157,20 @@ impl Store {
             tx,
             tenant,
             bus: self.bus.clone(),
+            profiles: self.profiles.clone(),
             moved: false,
         })
     }
 
-    /// Begins a transaction for the calls across tenants. `name` says what for, in traces.
+    /// Begins a transaction for the calls across tenants. `name` says what for, in traces
+    /// and in what Postgres logs.
     ///
     /// # Errors
     /// `Unavailable` if no connection is free in time.
     pub async fn system(&self, name: &'static str) -> Result<SystemTx, StoreError> {
         tracing::trace!(name, "begin");
         let begin = format!(
-            "BEGIN; SET LOCAL statement_timeout = {}",
+            "BEGIN /* {name} */; SET LOCAL statement_timeout = {}",
             limits::STATEMENT_TIME.as_millis()
         );
         let tx = self.begin(begin).await?;

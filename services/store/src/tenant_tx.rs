@@ -6,6 +6,7 @@ use sqlx::{Postgres, Transaction};
 
 use crate::StoreError;
 use crate::bus::{Bus, Message};
+use crate::search::profiles::Profiles;
 
 /// A transaction inside one tenant. Row-level security confines it; dropping it rolls back.
 pub struct TenantTx {
@@ -13,6 +14,7 @@ pub struct TenantTx {
     pub(crate) tenant: TenantId,
     pub(crate) bus: Bus,
     /// Whether a position was taken in it.
+    pub(crate) profiles: Profiles,
     pub(crate) moved: bool,
 }
 

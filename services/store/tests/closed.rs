@@ -84,6 +84,8 @@ async fn a_search_without_a_tenant_is_refused() {
            null, null, null, null, '{a}', '{t}', '{a}', 1, 1, 1)",
         "select * from search_pool('a', null, null, 1, null, null, null, null, null, null, null,
            null, null, null, '{a}', '{t}', '{a}', 1, 1, 1)",
+        "select * from search_places('a', null, null, 1, null, null, null, null, null, null, null,
+           null, null, null, '{a}', '{t}', '{a}', 1, 1, 1)",
     ] {
         let refused = sqlx::query(search).fetch_all(&mut app).await;
         let refused = refused.expect_err("no tenant");

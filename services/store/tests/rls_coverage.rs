@@ -25,6 +25,7 @@ const RAISED: &[&str] = &[
     "forget_stored_bytes cairn_system",
     "search_candidates cairn_search",
     "search_matches cairn_search",
+    "search_places cairn_search",
     "search_pool cairn_search",
     "search_record_ids cairn_search",
     "system_add_device_request cairn_system",

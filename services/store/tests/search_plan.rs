@@ -177,8 +177,8 @@ impl Plan {
                 2_100
             };
             assert!(most <= bound, "{query} reads {most} rows:\n{plan}");
-            if plan.contains("Tid Scan on records") {
-                // What another statement has found, read where it stands.
+            if plan.contains("Tid Scan on records") || plan.contains("(number = u.number)") {
+                // What another statement has found, read where it stands or by its key.
                 continue;
             }
             let by_words = |line: &str| {

@@ -168,6 +168,35 @@ async fn vectors_of_an_older_analyser_are_rebuilt_and_nothing_else_changes() {
     assert_eq!(rows(&mut admin).await, before);
 }
 
+#[tokio::test]
+async fn a_record_is_ranked_by_the_words_it_has_now_and_by_its_own_tenants() {
+    let db = TestDb::new().await;
+    let (twin, other) = db.twins;
+    let long = observation("a note on walnut and on very many other things beside it");
+    let titles = [observation("walnut"), long];
+    record(&db.store, &twin, twin.owner, &titles).await;
+    // The same numbers, the other way round.
+    let [short, long] = titles;
+    record(&db.store, &other, other.owner, &[long, short]).await;
+    let order = async |twin: &Twin| -> Vec<i64> {
+        let found = ask(&db, twin, "walnut", false).await.ranked;
+        found.into_iter().map(|(id, _)| id.number).collect()
+    };
+    for _ in 0..2 {
+        assert_eq!(order(&twin).await, [1, 2]);
+        assert_eq!(order(&other).await, [2, 1]);
+    }
+    let swap = "update records r set tsv = o.tsv, profile = o.profile,
+          field_lengths = o.field_lengths
+        from records o where o.tenant_id = r.tenant_id and o.number = 3 - r.number";
+    run(&mut db.admin().await, swap).await;
+    assert_eq!(order(&twin).await, [2, 1]);
+    assert_eq!(order(&other).await, [1, 2]);
+    // A row without a profile is ranked from its vector.
+    run(&mut db.admin().await, "update records set profile = null").await;
+    assert_eq!(order(&twin).await, [2, 1]);
+}
+
 /// All of every row.
 async fn rows(admin: &mut PgConnection) -> Vec<String> {
     let rows = sqlx::query("select to_jsonb(r)::text from records r order by position")

@@ -139,7 +139,9 @@ pub fn gate_over_explicit(rig: &Rig, loaded: &Loaded) -> anyhow::Result<BTreeMap
     );
     let (id, author) = (loaded.largest.id, reader(rig, &loaded.largest)?);
     gate.run(&format!("set app.tenant = '{id}'"))?;
-    // As the gate sets for itself.
+    // As the service sets for each transaction.
+    gate.run("set plan_cache_mode = force_generic_plan")?;
+    // As the gate makes the plans of its searches.
     explicit.run("set plan_cache_mode = force_custom_plan")?;
     let mut ratios = BTreeMap::new();
     for kind in Kind::MIXED {
@@ -192,12 +194,17 @@ fn explicitly(
     Ok((found, cost))
 }
 
-/// The records that an answer names, in its first column.
+/// The records that an answer packs, twenty bytes each of which the first eight are its key, as
+/// Postgres prints bytes.
 fn numbers(row: &str) -> BTreeSet<i64> {
-    let first = row.trim_end().split('|').next().unwrap_or_default();
-    first
-        .split(',')
-        .filter_map(|one| one.parse().ok())
+    let digits = row.trim_end().trim_start_matches("\\x").as_bytes();
+    let (packed, _) = digits.as_chunks::<40>();
+    packed
+        .iter()
+        .filter_map(|one| {
+            let key = std::str::from_utf8(&one[..16]).ok()?;
+            i64::from_str_radix(key, 16).ok()
+        })
         .collect()
 }
 

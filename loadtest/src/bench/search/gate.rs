@@ -3,8 +3,8 @@
 
 /// The gate across a tenant: `$1` are the words of the query, `$2` what it falls back to, `$3` the
 /// reader.
-pub const GATE: &str = "select array_to_string(ids, ','), length(profiles)
-  from search_pool(null, null, null, $3::int, null, null, null, null, null, null, null,
+pub const GATE: &str = "select coalesce(places, '')
+  from search_places(null, null, null, $3::int, null, null, null, null, null, null, null,
     null, null, null, $1::text[], array_fill(true, array[cardinality($1::text[])]),
     $2::text[]::tsquery[], 1000, 2000, 200)";
 
@@ -21,9 +21,8 @@ pub const CHOSEN: &str = "select coalesce(string_agg('''' || t.term || '''', ' |
   where t.spent <= 1000";
 
 /// The newest `$4` matches of the tsquery `$1` for the reader `$2` in the tenant `$3`, the best
-/// of them, as a role that no row policy holds.
-pub const EXPLICIT: &str = "select coalesce(array_to_string(array_agg(b.id), ','), ''),
-    coalesce(length(string_agg(b.sent, '')), 0)
+/// of them as the gate packs them, as a role that no row policy holds.
+pub const EXPLICIT: &str = "select coalesce(string_agg(b.sent, ''), '')
   from (
     select array(
       select r.ctid from records r
@@ -34,7 +33,7 @@ pub const EXPLICIT: &str = "select coalesce(array_to_string(array_agg(b.id), ','
   cross join lateral (
     select f.* from (
       select r.number * 4 + r.kind as id, r.at,
-        search_profile(r.profile, r.tsv, r.field_lengths) as sent,
+        search_place(r.kind, r.number, r.xmin, r.at) as sent,
         s.share * ts_rank('{.3,.5,.6,1}', r.tsv, $1::text::tsquery, 1) as worth
       from records r cross join lateral (
         select case when cardinality(p.rows) >= $4::int then
