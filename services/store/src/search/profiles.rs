@@ -15,7 +15,7 @@ use super::proposed::Proposed;
 use crate::{StoreError, TenantTx};
 
 /// Bytes that profiles may take of a process, with what it costs to keep one.
-const BYTES: u64 = 32 << 20;
+const BYTES: u64 = 48 << 20;
 const OVERHEAD: usize = 160;
 /// How long one is kept at most: of a record that is purged nothing stays for longer.
 const AGE: Duration = Duration::from_secs(3_600);
