@@ -276,6 +276,8 @@ pub const CHANGES_LOOKED_AT: usize = 2_000;
 pub const CHANGES_BYTES: usize = 2 * 1024 * 1024;
 /// Streams that a member may have open at once.
 pub const MEMBER_STREAMS: usize = 16;
+/// How long a stream counts of which its replica says nothing more: three heartbeats.
+pub const STREAM_SEAT: Duration = Duration::from_secs(60);
 /// Bytes that a stream may hold for a reader who does not take them.
 pub const STREAM_UNSENT_BYTES: usize = 1024 * 1024;
 /// How often a stream says that it is there.
@@ -295,10 +297,17 @@ pub const TENANT_RATE: u32 = 10;
 pub const RATE_BURST: u32 = 5;
 /// Failed sign-ins of one address in a minute.
 pub const FAILED_SIGN_INS: u32 = 20;
+/// Credentials of one address that a replica looks up at once; others of it wait for their turn.
+pub const SIGN_INS_AT_ONCE: usize = 4;
+/// Programs and devices that may make themselves known from one address in a minute: whoever does
+/// has no credential.
+pub const STRANGERS: u32 = 60;
 /// How long a request waits to be counted: whoever is not answered by then is let in.
 pub const RATE_TIME: Duration = Duration::from_millis(50);
 /// Callers and days whose requests wait in one replica to be counted.
 pub const USAGE_ENTRIES: usize = 20_000;
+/// Days that usage is kept.
+pub const USAGE_KEPT_DAYS: u32 = 400;
 /// Days of usage that are shown if nobody says which.
 pub const USAGE_DAYS: u64 = 30;
 /// How long an access token is good.
@@ -320,17 +329,25 @@ pub const AUTHORIZATION_CODE_TIME: Duration = Duration::from_secs(60);
 pub const DEVICE_CODE_TIME: Duration = Duration::from_secs(600);
 /// Time between two questions of a device; one that asks sooner waits as much longer each time.
 pub const DEVICE_PAUSE: Duration = Duration::from_secs(5);
+/// Devices of one address that wait at once.
+pub const WAITING_DEVICES: i32 = 100;
+/// Requests of devices that are kept at once, with those that are decided or over.
+pub const DEVICE_REQUESTS: i32 = 10_000;
 /// How long a sign-in code is good.
 pub const SIGN_IN_CODE_TIME: Duration = Duration::from_secs(15 * 60);
 /// How long a browser stays signed in: long enough to answer a few pages.
 pub const BROWSER_SESSION_TIME: Duration = Duration::from_secs(3600);
+/// How long somebody whom the identity provider has signed in may think about which team to enter.
+pub const TEAM_CHOICE_TIME: Duration = Duration::from_secs(10 * 60);
+/// Teams that are offered to one e-mail address.
+pub const TEAM_CHOICES: i32 = 50;
 /// Wrong codes from one address within [`CODE_ATTEMPTS_TIME`].
 pub const CODE_ATTEMPTS: i32 = 5;
 /// See [`CODE_ATTEMPTS`].
 pub const CODE_ATTEMPTS_TIME: Duration = Duration::from_secs(60);
 /// How long a program that registered itself is kept until somebody lets it in.
 pub const UNUSED_CLIENT_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Programs that nobody has let in; the oldest make room.
+/// Programs that nobody has let in; the oldest of the address with the most of them make room.
 pub const UNUSED_CLIENTS: i32 = 10_000;
 /// Redirect addresses of one program.
 pub const REDIRECTS: usize = 20;

@@ -64,6 +64,31 @@ impl Quota {
     }
 }
 
+/// What is set of each quota; none is unlimited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quotas([Option<u64>; Quota::ALL.len()]);
+
+impl Quotas {
+    /// What a tenant's setting `quotas` says, where it can be read: what is shown. What holds is
+    /// [`Quota::limit`].
+    #[must_use]
+    pub fn of(setting: Option<&Value>) -> Self {
+        let set = setting.and_then(Value::as_object);
+        let mut quotas = Self::default();
+        for quota in Quota::ALL {
+            let most = set.and_then(|set| set.get(quota.name()));
+            quotas.0[quota as usize] = most.and_then(Value::as_u64);
+        }
+        quotas
+    }
+
+    /// The most of one.
+    #[must_use]
+    pub const fn get(&self, quota: Quota) -> Option<u64> {
+        self.0[quota as usize]
+    }
+}
+
 /// How much a quota allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -130,5 +155,16 @@ mod tests {
         for quota in Quota::ALL {
             assert_eq!(Quota::from_name(quota.name()), Some(quota));
         }
+    }
+
+    #[test]
+    fn each_quota_is_found_under_its_own_name() {
+        for quota in Quota::ALL {
+            let set = Quotas::of(Some(&json!({ quota.name(): 7 })));
+            for other in Quota::ALL {
+                assert_eq!(set.get(other), (other == quota).then_some(7), "{quota:?}");
+            }
+        }
+        assert_eq!(Quotas::of(Some(&json!(["members"]))), Quotas::default());
     }
 }

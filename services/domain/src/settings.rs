@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::event::Visibility;
+use crate::quota::{Quota, Quotas};
 use crate::retention::Retention;
 use crate::scope::Role;
 use crate::{Rejection, limits};
@@ -53,21 +54,6 @@ impl EvidenceVisibility {
     }
 }
 
-/// The most of something; none is unlimited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quotas {
-    /// Bytes in all.
-    pub stored_bytes: Option<u64>,
-    /// Events a day.
-    pub events_a_day: Option<u64>,
-    /// Members who were not removed.
-    pub members: Option<u64>,
-    /// Bytes of blobs.
-    pub blob_bytes: Option<u64>,
-    /// Tokens of model observers a month.
-    pub observer_tokens_a_month: Option<u64>,
-}
-
 impl Settings {
     /// The settings that a stored object holds. A value of no meaning to this version is as if it
     /// were not set; only who may read evidence is then the author alone.
@@ -83,11 +69,6 @@ impl Settings {
             let set = value(name).and_then(Value::as_str);
             set.unwrap_or(default).to_owned()
         };
-        let inner = |name: &str, field: &str| {
-            let object = stored.get(name)?.as_object()?;
-            object.get(field)?.as_u64()
-        };
-        let quota = |kind: &str| inner(QUOTAS, kind);
         let prompts = word("prompt_visibility", "private");
         let evidence = stored.get("evidence_visibility");
         let is_shared = evidence.is_none_or(|value| value == EvidenceVisibility::Team.name());
@@ -107,13 +88,7 @@ impl Settings {
                 .and_then(Value::as_bool)
                 .unwrap_or(true),
             retention_days: Retention::of(stored.get(RETENTION)),
-            quotas: Quotas {
-                stored_bytes: quota("stored_bytes"),
-                events_a_day: quota("events_a_day"),
-                members: quota("members"),
-                blob_bytes: quota("blob_bytes"),
-                observer_tokens_a_month: quota("observer_tokens_a_month"),
-            },
+            quotas: Quotas::of(stored.get(QUOTAS)),
             oidc_default_role: role.unwrap_or(Role::Reader),
         }
     }
@@ -158,12 +133,14 @@ const RETENTION: &str = "retention_days";
 const QUOTAS: &str = "quotas";
 
 /// A setting.
+#[derive(Clone, Copy)]
 struct Field {
     name: &'static str,
     kind: Kind,
 }
 
 /// What a setting may be.
+#[derive(Clone, Copy)]
 enum Kind {
     /// One of these words.
     Word(&'static [&'static str]),
@@ -185,9 +162,20 @@ const fn days(name: &'static str) -> Field {
     field(name, Kind::Number(limits::MAX_RETENTION_DAYS as u64))
 }
 
-const fn quota(name: &'static str) -> Field {
+const fn amount(name: &'static str) -> Field {
     field(name, Kind::Number(limits::MAX_QUOTA))
 }
+
+/// One for each quota there is.
+const QUOTA_FIELDS: [Field; Quota::ALL.len()] = {
+    let mut fields = [amount(""); Quota::ALL.len()];
+    let mut place = 0;
+    while place < fields.len() {
+        fields[place] = amount(Quota::ALL[place].name());
+        place += 1;
+    }
+    fields
+};
 
 const FIELDS: &[Field] = &[
     field("prompt_visibility", Kind::Word(&["private", "team"])),
@@ -197,7 +185,7 @@ const FIELDS: &[Field] = &[
         "observer",
         Kind::Word(&["extractive", "anthropic", "openai"]),
     ),
-    quota("observer_tokens"),
+    amount("observer_tokens"),
     field("observer_fallback", Kind::Flag),
     field(
         RETENTION,
@@ -210,16 +198,7 @@ const FIELDS: &[Field] = &[
             days("audit"),
         ]),
     ),
-    field(
-        QUOTAS,
-        Kind::Object(&[
-            quota("stored_bytes"),
-            quota("events_a_day"),
-            quota("members"),
-            quota("blob_bytes"),
-            quota("observer_tokens_a_month"),
-        ]),
-    ),
+    field(QUOTAS, Kind::Object(&QUOTA_FIELDS)),
     // Nobody becomes an owner by signing in.
     field(
         "oidc_default_role",
@@ -348,13 +327,23 @@ mod tests {
         let settings = Settings::of(&stored);
         assert_eq!(settings.retention_days.audit, 10);
         assert_eq!(settings.retention_days.tool_uses, 30);
-        assert_eq!(settings.quotas.members, Some(5));
+        assert_eq!(settings.quotas.get(Quota::Members), Some(5));
         let back = json!({"retention_days": {"audit": null}, "tools": null, "quotas": null,
             "observer": null});
         let changed = Settings::patch(&mut stored, &object(back)).expect("patched");
         assert_eq!(changed, ["quotas", "retention_days.audit", "tools"]);
         assert_eq!(Settings::of(&stored).retention_days.audit, 400);
         assert_eq!(stored["from_a_newer_version"], 7);
+    }
+
+    #[test]
+    fn every_quota_is_a_setting() {
+        for quota in Quota::ALL {
+            let mut stored = Map::new();
+            let patch = json!({"quotas": {quota.name(): 3}});
+            Settings::patch(&mut stored, &object(patch)).expect("patched");
+            assert_eq!(Settings::of(&stored).quotas.get(quota), Some(3));
+        }
     }
 
     #[test]

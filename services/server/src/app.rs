@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::auth::CredentialCache;
-use crate::auth::attempts::GoodCredentials;
+use crate::auth::attempts::{GoodCredentials, Lookups};
 use crate::contexts::Contexts;
 use crate::guards::Guards;
 use crate::oauth::SignIn;
@@ -44,6 +44,8 @@ pub struct App {
     pub callers: CallerRates,
     /// Credentials that were good within the last hour.
     pub good_credentials: GoodCredentials,
+    /// Credentials that are being looked up.
+    pub lookups: Lookups,
     /// How often a guard acted.
     pub guards: Guards,
     /// Requests that wait to be counted.
@@ -92,6 +94,7 @@ impl App {
             door,
             callers,
             good_credentials: GoodCredentials::default(),
+            lookups: Lookups::default(),
             guards: Guards::default(),
             usage: Usage::default(),
             exports: Arc::new(Semaphore::new(limits::EXPORTS)),

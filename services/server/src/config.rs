@@ -301,6 +301,7 @@ impl Reader<'_> {
             requests: self.number_up_to("rate_requests", MOST_A_MINUTE)?,
             events: self.number_up_to("rate_events", MOST_A_MINUTE)?,
             failed_sign_ins: limits::FAILED_SIGN_INS,
+            strangers: limits::STRANGERS,
         })
     }
 

@@ -7,7 +7,7 @@ use cairn_domain::ids::TenantId;
 use cairn_domain::kind::Kind;
 use cairn_domain::limits;
 use cairn_store::{Store, StoreError};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::app::Clock;
 
@@ -69,6 +69,9 @@ async fn expire(store: &Store, clock: &Clock, tenant: TenantId) -> Result<(), St
     let removed_before = now - TimeDelta::days(i64::from(limits::REMOVED_MEMBER_DAYS));
     batches(store, clock, tenant, Piece::Members(removed_before)).await?;
     batches(store, clock, tenant, Piece::Audit).await?;
+    let usage_before = now - TimeDelta::days(i64::from(limits::USAGE_KEPT_DAYS));
+    let usage = Piece::Usage(usage_before.date_naive());
+    batches(store, clock, tenant, usage).await?;
     Ok(())
 }
 
@@ -81,6 +84,8 @@ enum Piece {
     Members(DateTime<Utc>),
     /// Lines of the audit log.
     Audit,
+    /// What members used before a day.
+    Usage(NaiveDate),
 }
 
 /// Works in transactions of its own until one finds nothing more; how much it did in all.
@@ -99,6 +104,7 @@ async fn batches(
             Piece::Kind(kind, before) => tx.expire(kind, before, most, now).await?,
             Piece::Members(before) => tx.expire_removed_members(before, most, now).await?,
             Piece::Audit => tx.expire_audit(AUDIT_LINES).await?,
+            Piece::Usage(before) => tx.expire_usage(before, most).await?,
         };
         tx.commit().await?;
         drop(turn);

@@ -17,6 +17,8 @@ pub struct Guards {
     pub rate_refused: Guard,
     /// Attempts to sign in that came too often from one address.
     pub sign_in_refused: Guard,
+    /// Programs and devices that came too often from one address.
+    pub stranger_refused: Guard,
     /// Writes that would have passed a quota, or met one that cannot be read.
     pub quota_refused: Guard,
     /// Requests that were not counted for usage, because Postgres did not take them.

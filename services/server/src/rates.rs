@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use cairn_domain::limits;
-use cairn_store::rates::{RateLimit, RateLimits, Rates, Taken};
+use cairn_store::rates::{Counted, RateLimit, RateLimits, Rates, Taken};
 use cairn_wire::{Code, Problem};
 
 use crate::actions::Failure;
@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::auth::Caller;
 #[cfg(doc)]
 use crate::guards::Guards;
+use crate::http::peer::Peer;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STANDING: HeaderName = HeaderName::from_static("ratelimit");
@@ -49,6 +50,7 @@ impl CallerRates {
             requests: u32::MAX,
             events: u32::MAX,
             failed_sign_ins: u32::MAX,
+            strangers: u32::MAX,
         };
         Self::new(Rates::memory(limits), 0)
     }
@@ -94,6 +96,33 @@ pub async fn take_events(app: &App, caller: &Caller, events: usize) -> Result<()
     Ok(check(app, &taken)?)
 }
 
+/// Takes what somebody without a credential begins, before anything is done or kept for them. One
+/// whose address nobody knows is let in, as one is while nobody can count.
+///
+/// # Errors
+/// How long to wait, if too much of it came from their address.
+pub async fn take_stranger(app: &App, peer: Peer) -> Result<(), Duration> {
+    let Some(from) = peer.0 else {
+        return Ok(());
+    };
+    let (guards, now) = (&app.guards, app.clock.now());
+    match app.callers.rates.take_stranger(from).await {
+        Ok(Counted::Yes) => Ok(()),
+        Ok(Counted::No) => {
+            if guards.rate_open.note(now) {
+                tracing::warn!("strangers are not counted: Redis does not answer");
+            }
+            Ok(())
+        }
+        Err(wait) => {
+            if guards.stranger_refused.note(now) {
+                tracing::warn!("programs or devices came too fast from an address");
+            }
+            Err(wait)
+        }
+    }
+}
+
 /// The answer to whoever comes too fast.
 #[must_use]
 pub fn too_fast(detail: String, wait: Duration) -> Problem {
@@ -127,7 +156,8 @@ fn check(app: &App, taken: &Taken) -> Result<(), Problem> {
 }
 
 /// Whole seconds, so that whoever waits for them does not come too soon.
-fn seconds(time: Duration) -> u32 {
+#[must_use]
+pub fn seconds(time: Duration) -> u32 {
     let begun = u64::from(time.subsec_nanos() > 0);
     u32::try_from(time.as_secs() + begun).unwrap_or(u32::MAX)
 }

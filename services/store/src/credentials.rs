@@ -27,6 +27,8 @@ pub struct NewCredential<'a> {
     pub project: Option<ProjectId>,
     /// From when on it is worth nothing.
     pub expires_at: DateTime<Utc>,
+    /// The key or the grant that it is made with and ends with, if it does.
+    pub parent: Option<Uuid>,
     /// The present moment.
     pub now: DateTime<Utc>,
 }
@@ -198,8 +200,8 @@ impl TenantTx {
         };
         sqlx::query(
             "insert into credentials (key_id, secret_hash, name, principal_id, scopes, project_id,
-               created_at, expires_at)
-             values ($1, $2, $3, $4, $5, $6, $7, $8)",
+               created_at, expires_at, parent)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         )
         .bind(new.key_id)
         .bind(new.secret_hash.as_slice())
@@ -209,6 +211,7 @@ impl TenantTx {
         .bind(new.project.map(|project| project.key))
         .bind(new.now)
         .bind(new.expires_at)
+        .bind(new.parent)
         .execute(&mut *self.tx)
         .await?;
         let detail = json!({ "name": new.name, "scopes": new.scopes.names() });
@@ -230,7 +233,7 @@ impl TenantTx {
         self.revoke_credential_by(None, key_id, &any, now).await
     }
 
-    /// Revokes a key of these, and writes down in the audit log who did. `false` if there is none
+    /// Revokes a key of these with all that end with it, and writes down in the audit log who did. `false` if there is none
     /// of this id among them.
     ///
     /// # Errors
@@ -242,14 +245,14 @@ impl TenantTx {
         scope: &KeyScope<'_>,
         now: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        let known: Option<bool> = sqlx::query_scalar(
+        let known: Option<(Uuid, bool)> = sqlx::query_as(
             "update credentials c set revoked_at = coalesce(c.revoked_at, $3)
              from credentials old
              where c.tenant_id = $1 and c.key_id = $2
                and ($4::int is null or c.principal_id = $4)
                and ($5::int[] is null or c.project_id = any ($5))
                and old.tenant_id = c.tenant_id and old.credential_id = c.credential_id
-             returning old.revoked_at is null",
+             returning c.uid, old.revoked_at is null",
         )
         .bind(self.tenant.key())
         .bind(key_id)
@@ -258,9 +261,10 @@ impl TenantTx {
         .bind(scope.projects())
         .fetch_optional(&mut *self.tx)
         .await?;
-        if known == Some(true) {
+        if let Some((key, true)) = known {
             self.append_audit(actor, "key.revoke", key_id, json!({}), now)
                 .await?;
+            self.revoke_descendants(vec![key], actor, now).await?;
         }
         Ok(known.is_some())
     }

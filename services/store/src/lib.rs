@@ -29,6 +29,7 @@ pub mod changes;
 pub mod context;
 pub mod context_cache;
 pub mod credentials;
+pub mod descent;
 pub mod events;
 mod expiry;
 pub mod export;

@@ -281,7 +281,8 @@ impl TenantTx {
         }))
     }
 
-    /// Removes a member and revokes all their keys. What they shared stays; what only they could
+    /// Removes a member and revokes all their keys, with all that end with those or with what they
+    /// let in. What they shared stays; what only they could
     /// read, nobody can from now on.
     ///
     /// # Errors
@@ -303,18 +304,32 @@ impl TenantTx {
         .bind(manager.now)
         .execute(&mut *self.tx)
         .await?;
-        let keys: Vec<String> = sqlx::query_scalar(
+        let keys: Vec<(Uuid, String)> = sqlx::query_as(
             "update credentials set revoked_at = $3
              where tenant_id = $1 and principal_id = $2 and revoked_at is null
-             returning key_id",
+             returning uid, key_id",
         )
         .bind(self.tenant.key())
         .bind(member.id.key)
         .bind(manager.now)
         .fetch_all(&mut *self.tx)
         .await?;
+        let (mut ended, keys): (Vec<Uuid>, Vec<String>) = keys.into_iter().unzip();
         let detail = json!({ "role": member.role.name(), "keys_revoked": keys });
         self.append_audit(manager.actor, "member.remove", handle, detail, manager.now)
+            .await?;
+        // Locked, so that a key that is being made with one of them is found.
+        let grants: Vec<Uuid> = sqlx::query_scalar(
+            "select uid from grants
+             where tenant_id = $1 and principal_id = $2 and revoked_at is null
+             for no key update",
+        )
+        .bind(self.tenant.key())
+        .bind(member.id.key)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        ended.extend(grants);
+        self.revoke_descendants(ended, manager.actor, manager.now)
             .await?;
         Ok(MemberChanged::Done(member))
     }

@@ -38,6 +38,14 @@ impl PageScope {
         let bound = format!("{list:?} {tenant} {principal} {conditions:?}");
         Self(hex(&Sha256::digest(bound.as_bytes())))
     }
+
+    /// Something that belongs to no tenant yet, for whoever holds a secret.
+    #[must_use]
+    pub fn before_sign_in(what: &str, secret: &str) -> Self {
+        // No list's name is without its quotes.
+        let bound = format!("before sign-in {what:?} {secret:?}");
+        Self(hex(&Sha256::digest(bound.as_bytes())))
+    }
 }
 
 impl KeyRing {

@@ -4,11 +4,12 @@
 //! Each limit is a bucket that fills evenly and holds a fifth of a minute's worth (GCRA). What
 //! the limits are for, and what a refused caller is told, is the server's business.
 
+mod addresses;
 mod memory;
+mod seats;
 mod shared;
 mod views;
 
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use cairn_domain::hex::hex;
@@ -16,7 +17,9 @@ use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::limits;
 use sha2::{Digest, Sha256};
 
+pub use addresses::{Counted, network};
 use memory::MemoryBuckets;
+pub use seats::{Seated, Sitter};
 use shared::SharedBuckets;
 use views::{Said, Views};
 
@@ -29,6 +32,8 @@ pub struct RateLimits {
     pub events: u32,
     /// Failed sign-ins from one address.
     pub failed_sign_ins: u32,
+    /// What callers without a credential begin from one address.
+    pub strangers: u32,
 }
 
 /// What a bucket holds and how fast it fills.
@@ -188,40 +193,6 @@ impl Rates {
         self.take(tenant, principal, [0.0, 0.0, events]).await
     }
 
-    /// Takes an attempt to sign in from an address: how long to wait if there were too many that
-    /// failed. One that succeeds is to be given back.
-    pub async fn take_sign_in(&self, address: IpAddr) -> Result<(), Duration> {
-        let bucket = self.sign_ins();
-        let drawn = self.draw_sign_in(address, 0.0, 1.0).await;
-        match drawn {
-            Some(Drawn { is_granted, used }) if !is_granted => {
-                Err(wait(bucket, bucket.left(used[0]), 1.0))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Gives an attempt back that did not fail.
-    pub async fn give_sign_in_back(&self, address: IpAddr) {
-        self.draw_sign_in(address, -1.0, 0.0).await;
-    }
-
-    fn sign_ins(&self) -> Bucket {
-        let most = u64::from(self.limits.failed_sign_ins);
-        Bucket::of(most, most)
-    }
-
-    async fn draw_sign_in(&self, address: IpAddr, told: f64, cost: f64) -> Option<Drawn> {
-        let tag = digest(&format!("address\0{}", network(address)));
-        let draws = [Draw {
-            key: format!("cairn:rate:{{{tag}}}:failed"),
-            bucket: self.sign_ins(),
-            told,
-            cost,
-        }];
-        self.draw(&tag, &draws).await
-    }
-
     async fn draw(&self, tag: &str, draws: &[Draw]) -> Option<Drawn> {
         match &self.buckets {
             Buckets::Shared(shared, _) => shared.draw(tag, draws).await,
@@ -339,30 +310,9 @@ fn digest(text: &str) -> String {
     hex(&Sha256::digest(format!("cairn:rate\0{text}"))[..16])
 }
 
-/// Whom an address stands for: whoever has one of version 6 has a whole network of them.
-#[must_use]
-pub fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(six) => {
-            let [a, b, c, d, ..] = six.segments();
-            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
-        }
-        four @ IpAddr::V4(_) => four,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_network_of_version_6_is_one_address() {
-        let of = |text: &str| network(text.parse().expect("an address"));
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:0:0:2"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        assert_eq!(of("::ffff:10.0.0.7"), of("10.0.0.7"));
-        assert_ne!(of("10.0.0.7"), of("10.0.0.8"));
-    }
 
     #[test]
     fn what_is_larger_than_a_bucket_needs_a_full_one() {

@@ -127,6 +127,26 @@ impl TenantTx {
             .await
     }
 
+    /// Removes up to `most` rows of usage of days before one; how many that were.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn expire_usage(&mut self, before: NaiveDate, most: u32) -> Result<u64, StoreError> {
+        let gone = sqlx::query(
+            "delete from usage_days
+             where tenant_id = $1 and (day, principal_id) in (
+               select day, principal_id from usage_days
+               where tenant_id = $1 and day < $2
+               order by day limit $3)",
+        )
+        .bind(self.tenant.key())
+        .bind(before)
+        .bind(i64::from(most))
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(gone.rows_affected())
+    }
+
     /// What members used, the newest day first, and in a day by their names.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ mod support;
 use cairn_domain::scope::{Role, Scope};
 use cairn_store::StoreError;
 use cairn_store::credentials::KeyOwner;
+use cairn_store::descent::Descent;
 use cairn_store::test_util::{TestDb, first_key, moment};
 use support::*;
 
@@ -112,6 +113,53 @@ async fn revoking_is_for_good_and_removal_shows() {
             "key.revoke"
         ]
     );
+}
+
+#[tokio::test]
+async fn a_key_that_is_being_made_with_one_that_is_revoked_ends_with_it() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let mut parent = credential("servicekey22", twin.owner);
+    parent.owner = KeyOwner::Service;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    tx.insert_credential(&parent).await.expect("a key");
+    tx.commit().await.expect("commit");
+    let mut system = db.store.system("test").await.expect("begin");
+    let found = system.find_credential("servicekey22").await;
+    let uid = found.expect("find").expect("there").credential;
+    drop(system);
+
+    let mut making = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let descent = making.descent(uid, minute(0)).await.expect("told");
+    assert_eq!(descent, Some(Descent::Bound));
+    let mut child = credential("childkey2222", twin.member);
+    child.parent = Some(uid);
+    making.insert_credential(&child).await.expect("a key");
+    let (store, tenant) = (db.store.clone(), twin.tenant);
+    let revoking = tokio::spawn(async move {
+        let mut tx = store.tenant(tenant, "test").await.expect("begin");
+        let revoked = tx.revoke_credential("servicekey22", minute(1)).await;
+        tx.commit().await.expect("commit");
+        revoked.expect("answered")
+    });
+    // It waits for the one that makes a key, or it is done without.
+    let mut admin = db.admin().await;
+    let waits = "select exists (select from pg_locks where not granted)";
+    let waits = async |admin: &mut sqlx::PgConnection| -> bool {
+        let waits = sqlx::query_scalar(waits).fetch_one(admin).await;
+        waits.expect("told")
+    };
+    while !waits(&mut admin).await && !revoking.is_finished() {
+        tokio::task::yield_now().await;
+    }
+    making.commit().await.expect("commit");
+    assert!(revoking.await.expect("revoked"));
+    let mut system = db.store.system("test").await.expect("begin");
+    let found = system.find_credential("childkey2222").await;
+    assert!(found.expect("find").expect("there").revoked);
+    drop(system);
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    assert_eq!(tx.descent(uid, minute(1)).await.expect("told"), None);
 }
 
 #[tokio::test]

@@ -5,14 +5,16 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use cairn_domain::ids::{PrincipalId, TenantId};
-use cairn_store::rates::{RateLimit, RateLimits, Rates};
+use cairn_store::rates::{Counted, RateLimit, RateLimits, Rates, Seated};
 use cairn_store::test_util::{PrivateCluster, PrivateRedis, TestDb, shared_redis_url};
+use uuid::Uuid;
 
 /// A token in more than a second: few come back while a test runs.
 const SLOW: RateLimits = RateLimits {
     requests: 50,
     events: 50,
     failed_sign_ins: 3,
+    strangers: 2,
 };
 
 /// Long enough for a busy machine.
@@ -133,24 +135,85 @@ async fn what_was_refused_is_granted_after_the_time_that_was_named() {
     }
 }
 
+fn two_addresses() -> (IpAddr, IpAddr) {
+    let read = |text: &str| text.parse().expect("an address");
+    (read("203.0.113.7"), read("203.0.113.8"))
+}
+
 #[tokio::test]
-async fn sign_ins_that_fail_are_counted_by_address_and_good_ones_given_back() {
-    let (one, two): (IpAddr, IpAddr) = (
-        "203.0.113.7".parse().expect("an address"),
-        "203.0.113.8".parse().expect("an address"),
-    );
+async fn sign_ins_that_fail_are_counted_by_address_and_looking_takes_nothing() {
+    let (one, two) = two_addresses();
     for (arm, rates) in both_arms(SLOW) {
         for _ in 0..5 {
-            rates.take_sign_in(one).await.expect("allowed");
-            rates.give_sign_in_back(one).await;
+            rates.look_at_sign_ins(one).await.expect("allowed");
         }
         for _ in 0..3 {
-            rates.take_sign_in(one).await.expect("allowed");
+            rates.look_at_sign_ins(one).await.expect("allowed");
+            rates.note_failed_sign_in(one).await;
         }
-        let wait = rates.take_sign_in(one).await.expect_err("too many");
+        let wait = rates.look_at_sign_ins(one).await.expect_err("too many");
         assert!(wait <= Duration::from_secs(20), "{arm}: {wait:?}");
-        rates.take_sign_in(two).await.expect("another address");
+        rates.look_at_sign_ins(two).await.expect("another address");
+        // Those that were under way count as well: it takes longer.
+        rates.note_failed_sign_in(one).await;
+        let wait = rates.look_at_sign_ins(one).await.expect_err("too many");
+        assert!(wait > Duration::from_secs(20), "{arm}: {wait:?}");
     }
+}
+
+#[tokio::test]
+async fn what_strangers_begin_is_counted_by_address_and_beside_sign_ins() {
+    let (one, two) = two_addresses();
+    for (arm, rates) in both_arms(SLOW) {
+        for _ in 0..2 {
+            assert_eq!(rates.take_stranger(one).await, Ok(Counted::Yes), "{arm}");
+        }
+        let wait = rates.take_stranger(one).await.expect_err("too much");
+        assert!(wait <= Duration::from_secs(30), "{arm}: {wait:?}");
+        rates.look_at_sign_ins(one).await.expect("nothing failed");
+        assert_eq!(rates.take_stranger(two).await, Ok(Counted::Yes), "{arm}");
+    }
+}
+
+#[tokio::test]
+async fn seats_are_shared_by_replicas_and_those_of_a_silent_one_are_free_after_a_while() {
+    let db = TestDb::new().await;
+    let (me, ben) = (db.twins.0, (db.twins.0.tenant, db.twins.0.member));
+    let (ada, prefix) = ((me.tenant, me.owner), prefix());
+    let [one, two] = [(); 2].map(|()| in_redis(&prefix, SLOW));
+    let seats: [Uuid; 3] = [1, 2, 3].map(Uuid::from_u128);
+    let long = Duration::from_secs(600);
+    let take = |rates, seat, lasts| {
+        let rates: &Rates = rates;
+        rates.take_seat(ada, seat, 2, lasts)
+    };
+    for (rates, seat) in [(&one, seats[0]), (&two, seats[1])] {
+        // The answer of the first may have been lost.
+        for _ in 0..2 {
+            assert_eq!(take(rates, seat, long).await, Seated::Yes);
+        }
+    }
+    for rates in [&one, &two] {
+        assert_eq!(take(rates, seats[2], long).await, Seated::Full);
+    }
+    let others = two.take_seat(ben, seats[2], 2, long).await;
+    assert_eq!(others, Seated::Yes);
+    one.leave_seat(ada, seats[0]).await;
+    // One that is kept stays taken, one of which nobody says anything goes by itself.
+    assert_eq!(
+        take(&two, seats[2], Duration::from_millis(1)).await,
+        Seated::Yes
+    );
+    assert_eq!(two.keep_seat(ada, seats[1], long).await, Seated::Yes);
+    let end = Instant::now() + PATIENCE;
+    while take(&one, seats[0], long).await == Seated::Full {
+        assert!(Instant::now() < end, "it never went");
+    }
+    assert_eq!(take(&one, seats[2], long).await, Seated::Full);
+    // One that Redis forgot is there again once it is kept.
+    assert_eq!(two.keep_seat(ada, seats[2], long).await, Seated::Yes);
+    let alone = Rates::memory(SLOW).take_seat(ada, seats[0], 0, long).await;
+    assert_eq!(alone, Seated::Alone);
 }
 
 #[tokio::test]
@@ -248,12 +311,9 @@ async fn guard_rate_limit_is_open_while_redis_hangs_or_is_away_and_counts_again_
     for _ in 0..500 {
         let taken = rates.take_request(tenant, ada).await;
         assert_eq!(taken.refused, None);
-        assert!(
-            rates
-                .take_sign_in("203.0.113.7".parse().expect("one"))
-                .await
-                .is_ok()
-        );
+        let (one, _) = two_addresses();
+        assert_eq!(rates.look_at_sign_ins(one).await, Ok(()));
+        assert_eq!(rates.take_stranger(one).await, Ok(Counted::No));
     }
     redis.resume();
     until(false).await;
@@ -273,6 +333,6 @@ async fn all_of_a_tenant_lies_in_one_slot_of_a_cluster() {
         let (count, ..) = until_refused(&rates, twin.tenant, twin.owner).await;
         assert!(count >= 10, "{count}");
         let address = "2001:db8::7".parse().expect("an address");
-        assert!(rates.take_sign_in(address).await.is_ok());
+        assert_eq!(rates.take_stranger(address).await, Ok(Counted::Yes));
     }
 }

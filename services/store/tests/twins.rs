@@ -59,10 +59,12 @@ const COVERED: &[&str] = &[
     "delete_browser_session",
     "delete_record",
     "delete_tool_use",
+    "descent",
     "enqueue",
     "expire",
     "expire_audit",
     "expire_removed_members",
+    "expire_usage",
     "export_records",
     "export_sessions",
     "export_tool_uses",
@@ -406,6 +408,9 @@ async fn usage_and_quotas_show_nothing_of_the_other_tenant() {
     tx.set_quota(Quota::Members, None, minute(0))
         .await
         .expect("its own");
+    // All of its own, and no more.
+    let gone = tx.expire_usage(today + chrono::Days::new(1), 100).await;
+    assert!(gone.expect("expired") > 0);
     tx.commit().await.expect("commit");
     assert_eq!(contents(&mut admin, &other.twin).await, before);
 }
@@ -825,6 +830,8 @@ async fn sign_in_shows_and_changes_nothing_of_the_other_tenant() {
     let turned = tx.rotate_refresh(&shown).await;
     assert_eq!(turned.expect("answered"), Rotation::Refused);
     assert!(!tx.has_refresh(theirs, hash(2)).await.expect("answered"));
+    let made_with = tx.descent(theirs, minute(0)).await;
+    assert_eq!(made_with.expect("answered"), None);
     let code = tx.redeem_sign_in_code(hash(3), minute(0)).await;
     assert_eq!(code.expect("answered"), None);
     let session = tx.find_browser_session(hash(4), minute(0)).await;
@@ -871,6 +878,21 @@ async fn a_key_can_name_nothing_of_the_other_tenant() {
         .expect_err("another tenant's project");
 
     taken.project = None;
+    // What it says that it was made with, ends it here alone.
+    let mut admin = db.admin().await;
+    let before = contents(&mut admin, &other.twin).await;
+    taken.parent = Some(other.key);
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    tx.insert_credential(&taken).await.expect("a key");
+    assert_eq!(tx.descent(other.key, minute(0)).await.expect("told"), None);
+    tx.revoke_credential("acmekey", minute(0))
+        .await
+        .expect("its own");
+    tx.commit().await.expect("commit");
+    assert_eq!(contents(&mut admin, &other.twin).await, before);
+
+    taken.key_id = "acmekey2";
+    taken.parent = None;
     taken.owner = KeyOwner::Member(other.twin.owner);
     let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
     tx.insert_credential(&taken)

@@ -144,6 +144,29 @@ async fn what_is_deleted_is_kept_no_more_but_was_used() {
 }
 
 #[tokio::test]
+async fn usage_of_days_before_one_goes_in_batches() {
+    let db = TestDb::new().await;
+    let (me, other, today) = (db.twins.0, db.twins.1, minute(10_000).date_naive());
+    for twin in [me, other] {
+        let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+        let day = |ago| (twin.owner, today - chrono::Days::new(ago), 1);
+        tx.count_requests(&[day(0), day(1), day(2), day(3)])
+            .await
+            .expect("counted");
+        tx.commit().await.expect("commit");
+    }
+    let mut tx = db.store.tenant(me.tenant, "test").await.expect("begin");
+    let before = today - chrono::Days::new(1);
+    for gone in [1, 1, 0] {
+        assert_eq!(tx.expire_usage(before, 1).await.expect("expired"), gone);
+    }
+    tx.commit().await.expect("commit");
+    let days: Vec<_> = usage(&db, me).await.iter().map(|used| used.day).collect();
+    assert_eq!(days, [today, before]);
+    assert_eq!(usage(&db, other).await.len(), 4);
+}
+
+#[tokio::test]
 async fn a_row_of_a_version_that_did_not_count_is_in_no_sum() {
     let db = TestDb::new().await;
     let (me, mut admin) = (db.twins.0, db.admin().await);

@@ -1,5 +1,6 @@
 //! The tenant's settings as they are read and written (contract 19.3).
 
+use cairn_domain::quota::Quota;
 use cairn_domain::settings::Settings;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -79,11 +80,11 @@ impl From<Settings> for TenantSettings {
                 audit: days.audit,
             },
             quotas: Quotas {
-                stored_bytes: quotas.stored_bytes,
-                events_a_day: quotas.events_a_day,
-                members: quotas.members,
-                blob_bytes: quotas.blob_bytes,
-                observer_tokens_a_month: quotas.observer_tokens_a_month,
+                stored_bytes: quotas.get(Quota::StoredBytes),
+                events_a_day: quotas.get(Quota::EventsADay),
+                members: quotas.get(Quota::Members),
+                blob_bytes: quotas.get(Quota::BlobBytes),
+                observer_tokens_a_month: quotas.get(Quota::ObserverTokensAMonth),
             },
             oidc_default_role: settings.oidc_default_role.name().to_owned(),
         }

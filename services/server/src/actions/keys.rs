@@ -8,8 +8,10 @@ use cairn_domain::project::Project;
 use cairn_domain::scope::{Role, Scope, Scopes};
 use cairn_store::TenantTx;
 use cairn_store::credentials::{KeyOwner, KeyScope, ListedCredential, NewCredential};
+use cairn_store::descent::Descent;
 use cairn_wire::keys::{KeyFor, KeyItem, KeyList, KeyMade, KeyWrite, NewKey};
 use cairn_wire::pages::PageAsk;
+use cairn_wire::{Code, Problem};
 use chrono::TimeDelta;
 
 use super::Failure;
@@ -41,12 +43,13 @@ pub async fn list(app: &App, caller: &Caller, ask: &PageAsk) -> Result<KeyList, 
     })
 }
 
-/// Makes a key. The answer shows it, and nothing does again.
+/// Makes a key. The answer shows it, and nothing does again. One that is made with a grant, or
+/// with a service key, ends with it at the latest.
 ///
 /// # Errors
 /// `insufficient_scope` for what the maker may not give; `invalid_field` for what its owner may
-/// not have; `not_found` for a member or a project that is not there for the caller; an
-/// unavailable store.
+/// not have; `not_found` for a member or a project that is not there for the caller;
+/// `credential_revoked` if the maker's own was meanwhile; an unavailable store.
 pub async fn create(app: &App, caller: &Caller, write: KeyWrite) -> Result<KeyMade, Failure> {
     let new = write.parse()?;
     let mut tx = app.store.tenant(caller.tenant, "keys.create").await?;
@@ -54,6 +57,12 @@ pub async fn create(app: &App, caller: &Caller, write: KeyWrite) -> Result<KeyMa
     let scopes = scopes(caller, &new, most)?;
     let project = project(&mut tx, caller, new.project.as_deref()).await?;
     let (key, now) = (generate(), app.clock.now());
+    let asked = now + TimeDelta::days(i64::from(new.days));
+    let (parent, expires_at) = match tx.descent(caller.credential, now).await? {
+        Some(Descent::Free) => (None, asked),
+        Some(Descent::Bound) => (Some(caller.credential), asked.min(caller.expires_at)),
+        None => return Err(Problem::new(Code::CredentialRevoked, "it ended just now").into()),
+    };
     let made = NewCredential {
         key_id: key.id(),
         secret_hash: key.hash(),
@@ -61,7 +70,8 @@ pub async fn create(app: &App, caller: &Caller, write: KeyWrite) -> Result<KeyMa
         owner,
         scopes,
         project: project.as_ref().map(|project| project.id),
-        expires_at: now + TimeDelta::days(i64::from(new.days)),
+        expires_at,
+        parent,
         now,
     };
     tx.insert_credential_by(Some(caller.principal), &made)

@@ -2,6 +2,7 @@
 //! made, changed and removed by owners alone.
 
 use cairn_domain::Rejection;
+use cairn_domain::quota::Quota;
 use cairn_domain::scope::{Role, Scope};
 use cairn_domain::settings::Settings;
 use cairn_store::members::{Manager, Member, MemberChange, MemberChanged};
@@ -116,7 +117,7 @@ fn manager(app: &App, caller: &Caller) -> Manager {
 /// Refuses a member over the tenant's quota. Two who add one at once wait for each other.
 async fn check_quota(tx: &mut TenantTx) -> Result<(), Failure> {
     let settings = Settings::of(&tx.lock_settings().await?);
-    let Some(most) = settings.quotas.members else {
+    let Some(most) = settings.quotas.get(Quota::Members) else {
         return Ok(());
     };
     if tx.count_members().await? < most {

@@ -215,6 +215,7 @@ pub(super) async fn insert_key(
         scopes: issue.scopes,
         project: issue.project,
         expires_at: now + TimeDelta::days(i64::from(issue.days)),
+        parent: None,
         now,
     })
     .await?;

@@ -31,7 +31,7 @@ pub async fn authenticate(app: &Arc<App>, request: &mut Request) -> Result<Calle
     let attempt = Attempt::begin(app, request.headers(), peer).await?;
     let verified = verify(app, request.headers(), request.uri().path()).await;
     if let Some(attempt) = attempt {
-        attempt.end(app, &verified).await;
+        attempt.end(&verified).await;
     }
     let caller = verified?;
     request.extensions_mut().insert(caller.clone());

@@ -14,13 +14,14 @@ use cairn_store::sign_in::SignedIn;
 use reqwest::Url;
 
 use super::client::{Client, is_loopback};
-use super::error::{OAuthError, Refusal};
+use super::error::{OAuthError, Refusal, later};
 use super::page::visitor::Visitor;
 use super::page::{Page, in_words, lead, sign_in};
 use super::params::{Form, Params};
 use crate::actions::Failure;
 use crate::app::App;
 use crate::auth::secret::{self, Purpose};
+use crate::http::peer::Peer;
 
 /// What a program asks for.
 struct Ask {
@@ -58,8 +59,8 @@ impl From<Refusal> for Wrong {
 }
 
 impl Ask {
-    async fn read(app: &App, params: &Params) -> Result<Self, Wrong> {
-        let client = Client::find(app, params.get("client_id")?).await?;
+    async fn read(app: &App, peer: Peer, params: &Params) -> Result<Self, Wrong> {
+        let client = Client::find(app, peer, params.get("client_id")?).await?;
         let redirect = client.redirect(params.find("redirect_uri")?)?;
         let state = params.find("state")?.map(str::to_owned);
         match Self::rest(app, params) {
@@ -130,11 +131,12 @@ struct Consent<'a> {
         (status = 303, description = "Back to the program")))]
 pub async fn show(
     State(app): State<Arc<App>>,
+    peer: Peer,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Failure> {
     let query = query.unwrap_or_default();
-    let ask = match Ask::read(&app, &Params::parse(&query)).await {
+    let ask = match Ask::read(&app, peer, &Params::parse(&query)).await {
         Ok(ask) => ask,
         Err(wrong) => return refuse(&app, wrong),
     };
@@ -183,12 +185,13 @@ fn consent(
 /// Takes the member's answer.
 pub async fn decide(
     State(app): State<Arc<App>>,
+    peer: Peer,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     Form(form): Form,
 ) -> Result<Response, Failure> {
     let query = query.unwrap_or_default();
-    let ask = match Ask::read(&app, &Params::parse(&query)).await {
+    let ask = match Ask::read(&app, peer, &Params::parse(&query)).await {
         Ok(ask) => ask,
         Err(wrong) => return refuse(&app, wrong),
     };
@@ -251,8 +254,12 @@ fn refuse(app: &App, wrong: Wrong) -> Result<Response, Failure> {
                 "The program that sent you here is not let in: {}.",
                 error.error_description
             );
-            let page = Page::message(StatusCode::BAD_REQUEST, "This does not work", &text)?;
-            Ok(page.into_response())
+            let status = match error.retry_after {
+                None => StatusCode::BAD_REQUEST,
+                Some(_) => StatusCode::TOO_MANY_REQUESTS,
+            };
+            let page = Page::message(status, "This does not work", &text)?;
+            Ok(later(page, error.retry_after))
         }
         Wrong::There(redirect, state, error) => {
             let pairs = [

@@ -8,7 +8,10 @@ use reqwest::Url;
 
 use super::document;
 use super::error::{OAuthError, Refusal};
+use super::page::visitor::counted;
 use crate::app::App;
+use crate::http::peer::Peer;
+use crate::rates::take_stranger;
 
 /// The id of the client that comes with this service.
 pub const OURS: &str = "cairn";
@@ -41,11 +44,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// The program of this id.
+    /// The program of this id, which somebody names.
     ///
     /// # Errors
-    /// `invalid_client` if there is none, or its document cannot be had or says something else.
-    pub async fn find(app: &App, id: &str) -> Result<Self, Refusal> {
+    /// `invalid_client` if there is none, or its document cannot be had or says something else;
+    /// 429 if too many documents were to be fetched for the same address.
+    pub async fn find(app: &App, peer: Peer, id: &str) -> Result<Self, Refusal> {
         if id == OURS {
             return Ok(Self {
                 id: id.to_owned(),
@@ -62,7 +66,7 @@ impl Client {
         tx.commit().await?;
         let known = match known {
             Some(known) => known,
-            None if id.contains(':') => fetch(app, id, now).await?,
+            None if id.contains(':') => fetch(app, peer, id, now).await?,
             None => return Err(unknown().into()),
         };
         Ok(Self {
@@ -91,12 +95,29 @@ impl Client {
     }
 }
 
+/// Counts what somebody begins who has no credential.
+///
+/// # Errors
+/// 429 if there was too much of it from their address.
+pub async fn admit(app: &App, peer: Peer) -> Result<(), OAuthError> {
+    let why = "too many programs and devices from this address";
+    let admitted = take_stranger(app, peer).await;
+    admitted.map_err(|wait| OAuthError::too_fast(why, wait))
+}
+
 /// Reads what a program says of itself, and keeps a copy.
-async fn fetch(app: &App, id: &str, now: DateTime<Utc>) -> Result<KnownClient, Refusal> {
+async fn fetch(
+    app: &App,
+    peer: Peer,
+    id: &str,
+    now: DateTime<Utc>,
+) -> Result<KnownClient, Refusal> {
+    admit(app, peer).await?;
     let document = document::fetch(id).await?;
     let mut tx = app.store.system("oauth.keep_document").await?;
     let until = now + limits::CLIENT_DOCUMENT_AGE;
-    tx.put_client(id, &document, now, Some(until)).await?;
+    tx.put_client(id, &document, &counted(peer.0), (now, Some(until)))
+        .await?;
     tx.commit().await?;
     Ok(document)
 }

@@ -2,6 +2,7 @@
 //! (RFC 8628).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
 use axum::Json;
@@ -9,11 +10,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use cairn_domain::limits;
-use cairn_store::before_sign_in::{DeviceRequest, WaitingDevice};
+use cairn_store::before_sign_in::{Begun, DeviceRequest, WaitingDevice};
 use cairn_store::sign_in::SignedIn;
 use cairn_wire::sign_in::DeviceAnswer;
 
-use super::client::Client;
+use super::client::{Client, admit};
 use super::error::{OAuthError, Refusal, unkept};
 use super::page::visitor::{Visitor, counted};
 use super::page::{Page, in_words, one_line, sign_in};
@@ -25,6 +26,8 @@ use crate::http::peer::Peer;
 
 /// Letters of a code that a person types: 34 bits, good for ten minutes, a few tries a minute.
 const USER_CODE_LETTERS: usize = 8;
+/// After which time a device may find fewer others waiting.
+const CROWD_PAUSE: Duration = Duration::from_secs(60);
 /// Codes that are drawn if one is taken.
 const DRAWS: u32 = 5;
 /// What somebody reads whose code leads nowhere.
@@ -34,13 +37,18 @@ const WRONG_CODE: &str = "No device waits under this code. Codes are good for te
 #[utoipa::path(post, path = "/oauth/device_authorization", tag = "sign-in",
     request_body(content = String, content_type = "application/x-www-form-urlencoded"),
     responses((status = 200, body = DeviceAnswer), (status = "4XX", body = OAuthError)))]
-pub async fn begin(State(app): State<Arc<App>>, Form(form): Form) -> Result<Response, Refusal> {
-    let client = Client::find(&app, form.get("client_id")?).await?;
+pub async fn begin(
+    State(app): State<Arc<App>>,
+    peer: Peer,
+    Form(form): Form,
+) -> Result<Response, Refusal> {
+    admit(&app, peer).await?;
+    let client = Client::find(&app, peer, form.get("client_id")?).await?;
     let address = &app.sign_in.address;
     let resource = form.resource(address)?;
     let resource = resource.unwrap_or_else(|| address.url().to_owned());
     let device = form.find("device_name")?.map(one_line);
-    let (scopes, now) = (form.scopes()?, app.clock.now());
+    let (scopes, source, now) = (form.scopes()?, counted(peer.0), app.clock.now());
     for _ in 0..DRAWS {
         let (device_code, user_code) = (secret::fresh(), secret::code(USER_CODE_LETTERS));
         let new = DeviceRequest {
@@ -51,21 +59,28 @@ pub async fn begin(State(app): State<Arc<App>>, Form(form): Form) -> Result<Resp
             device: device.as_deref(),
             scopes,
             resource: &resource,
+            source: &source,
             now,
         };
         let mut tx = app.store.system("oauth.begin_device").await?;
-        let done = tx.add_device_request(&new).await?;
+        let begun = tx.add_device_request(&new).await?;
         tx.commit().await?;
-        if done {
-            return Ok(unkept(Json(DeviceAnswer {
-                verification_uri: address.at("/device"),
-                verification_uri_complete: address.at(&format!("/device?user_code={user_code}")),
-                device_code,
-                user_code,
-                expires_in: limits::DEVICE_CODE_TIME.as_secs(),
-                interval: limits::DEVICE_PAUSE.as_secs(),
-            })));
+        match begun {
+            Begun::Taken => continue,
+            Begun::Crowded => {
+                let why = "too many devices of this address wait to be let in";
+                return Err(OAuthError::too_fast(why, CROWD_PAUSE).into());
+            }
+            Begun::Waits => {}
         }
+        return Ok(unkept(Json(DeviceAnswer {
+            verification_uri: address.at("/device"),
+            verification_uri_complete: address.at(&format!("/device?user_code={user_code}")),
+            device_code,
+            user_code,
+            expires_in: limits::DEVICE_CODE_TIME.as_secs(),
+            interval: limits::DEVICE_PAUSE.as_secs(),
+        })));
     }
     Err(Failure::fault("no free user code was drawn").into())
 }

@@ -4,6 +4,7 @@
 use cairn_domain::ids::{PrincipalId, TenantId, is_handle};
 use cairn_domain::limits;
 use cairn_store::StoreError;
+use cairn_store::before_sign_in::ByEmail;
 
 use crate::actions::Failure;
 use crate::app::App;
@@ -13,13 +14,15 @@ const TRIES: u32 = 20;
 
 /// What becomes of somebody with an address.
 pub enum Entrance {
-    /// They are this member.
-    Member(TenantId, PrincipalId),
+    /// They are this member, or one of these: it is theirs to say which.
+    Members(Vec<ByEmail>),
+    /// They have just become this member.
+    New(TenantId, PrincipalId),
     /// They are not let in, and why.
     Refused(&'static str),
 }
 
-/// The member of an address; a new one where its domain is allowed and there is one team only, so
+/// The members of an address, in any team; a new one where its domain is allowed and there is one team only, so
 /// that it is clear whose member they become. Nobody becomes an owner this way, and nobody comes
 /// back who was removed.
 ///
@@ -37,18 +40,16 @@ pub async fn enter(app: &App, email: &str, domains: &[String]) -> Result<Entranc
     let found = tx.find_members_by_email(email).await?;
     let only = tx.find_only_tenant().await?;
     tx.commit().await?;
-    let mut present = found.iter().filter(|found| !found.removed);
-    match (present.next(), present.next(), only) {
-        (Some(one), None, _) => Ok(Entrance::Member(one.tenant, one.member)),
-        (Some(_), Some(_), _) => Ok(Entrance::Refused(
-            "is a member of several teams; sign in with a code that an admin makes.",
-        )),
-        (None, _, _) if !found.is_empty() => Ok(Entrance::Refused("was removed from the team.")),
-        (None, _, Some(tenant)) if is_allowed => {
+    let was_there = !found.is_empty();
+    let present: Vec<ByEmail> = found.into_iter().filter(|found| !found.removed).collect();
+    match only {
+        _ if !present.is_empty() => Ok(Entrance::Members(present)),
+        _ if was_there => Ok(Entrance::Refused("was removed from the team.")),
+        Some(tenant) if is_allowed => {
             let member = add(app, tenant, email).await?;
-            Ok(Entrance::Member(tenant, member))
+            Ok(Entrance::New(tenant, member))
         }
-        (None, _, _) => Ok(Entrance::Refused(
+        _ => Ok(Entrance::Refused(
             "is no member; an admin can add this address to one.",
         )),
     }

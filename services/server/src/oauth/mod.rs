@@ -6,6 +6,8 @@ pub mod error;
 pub mod page;
 
 mod authorize;
+#[cfg(feature = "oidc")]
+mod choose;
 mod client;
 mod device;
 #[cfg(feature = "oidc")]
@@ -111,7 +113,8 @@ pub fn routes(app: &Arc<App>) -> Router<Arc<App>> {
     #[cfg(feature = "oidc")]
     let routes = routes
         .route("/oauth/oidc/start", post(oidc::start))
-        .route("/oauth/oidc/callback", get(oidc::callback));
+        .route("/oauth/oidc/callback", get(oidc::callback))
+        .route("/oauth/oidc/choose", post(choose::decide));
     routes
         .layer(middleware::from_fn(stack::answer_whole))
         .layer(middleware::from_fn_with_state(Arc::clone(app), admit))

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::limits;
 use openidconnect::core::{
     CoreAuthenticationFlow, CoreClient, CoreIdTokenClaims, CoreProviderMetadata,
@@ -20,6 +21,7 @@ use openidconnect::{
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::choose;
 use super::directory::{self, Entrance};
 use super::page::visitor::Visitor;
 use super::page::{Page, lead, sign_in};
@@ -76,6 +78,11 @@ impl Oidc {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The domains of e-mail addresses that are let in; without any, those of members.
+    pub(super) fn domains(&self) -> &[String] {
+        &self.settings.domains
     }
 
     async fn call(http: reqwest::Client, request: HttpRequest) -> Result<HttpResponse, Away> {
@@ -261,18 +268,33 @@ pub async fn callback(
         Ok(email) => email,
         Err(why) => return away(&app, &visitor, &next, &why),
     };
-    match directory::enter(&app, &email, &oidc.settings.domains).await? {
-        Entrance::Member(tenant, member) => {
-            visitor.sign_out(&app).await?;
-            let cookie = Visitor::sign_in(&app, tenant, member).await?;
-            lead(&sign_in::outside(&app, &next), Some(&cookie))
-        }
-        Entrance::Refused(why) => {
-            let text = format!("{email} {why}");
-            let page = Page::message(StatusCode::FORBIDDEN, "You are not let in", &text)?;
-            Ok(page.into_response())
-        }
+    match directory::enter(&app, &email, oidc.domains()).await? {
+        Entrance::Members(members) => match members.as_slice() {
+            [one] => enter(&app, &visitor, (one.tenant, one.member), &next).await,
+            several => Ok(choose::page(&app, &visitor, &email, several, &next)?.into_response()),
+        },
+        Entrance::New(tenant, member) => enter(&app, &visitor, (tenant, member), &next).await,
+        Entrance::Refused(why) => refuse(&email, why),
     }
+}
+
+/// Signs the browser in and leads it on.
+pub(super) async fn enter(
+    app: &App,
+    visitor: &Visitor,
+    (tenant, member): (TenantId, PrincipalId),
+    next: &str,
+) -> Result<Response, Failure> {
+    visitor.sign_out(app).await?;
+    let cookie = Visitor::sign_in(app, tenant, member).await?;
+    lead(&sign_in::outside(app, next), Some(&cookie))
+}
+
+/// Tells somebody whom the provider has signed in that they are not let in here.
+pub(super) fn refuse(email: &str, why: &str) -> Result<Response, Failure> {
+    let text = format!("{email} {why}");
+    let page = Page::message(StatusCode::FORBIDDEN, "You are not let in", &text)?;
+    Ok(page.into_response())
 }
 
 /// What somebody is shown whom the provider did not sign in.

@@ -13,11 +13,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::client::check_redirects;
+use super::client::{admit, check_redirects};
 use super::error::{OAuthError, Refusal, unkept};
 use super::page::one_line;
+use super::page::visitor::counted;
 use super::params;
 use crate::app::App;
+use crate::http::peer::Peer;
 
 /// What a program says of itself; the rest means nothing here.
 #[derive(Deserialize, ToSchema)]
@@ -49,7 +51,12 @@ pub struct Registered {
 /// Makes a program known.
 #[utoipa::path(post, path = "/oauth/register", tag = "sign-in", request_body = Registration,
     responses((status = 201, body = Registered), (status = "4XX", body = OAuthError)))]
-pub async fn register(State(app): State<Arc<App>>, body: Body) -> Result<Response, Refusal> {
+pub async fn register(
+    State(app): State<Arc<App>>,
+    peer: Peer,
+    body: Body,
+) -> Result<Response, Refusal> {
+    admit(&app, peer).await?;
     let text = params::text(body).await?;
     let read: Registration = serde_json::from_str(&text).map_err(|error| {
         OAuthError::new("invalid_client_metadata", format!("not a program: {error}"))
@@ -61,7 +68,8 @@ pub async fn register(State(app): State<Arc<App>>, body: Body) -> Result<Respons
         redirect_uris: read.redirect_uris,
     };
     let mut tx = app.store.system("oauth.register").await?;
-    tx.put_client(&id, &client, now, None).await?;
+    tx.put_client(&id, &client, &counted(peer.0), (now, None))
+        .await?;
     tx.commit().await?;
     let registered = Registered {
         client_id: id,

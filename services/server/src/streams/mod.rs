@@ -7,6 +7,7 @@
 mod body;
 mod feed;
 mod follower;
+mod seats;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -32,6 +33,7 @@ use crate::auth::Caller;
 pub use body::Body;
 use feed::Feed;
 use follower::Follower;
+use seats::{Seat, Seats};
 
 /// Tenants in one question of how far they are.
 const TOGETHER: usize = 500;
@@ -39,14 +41,12 @@ const TOGETHER: usize = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 /// Streams that read by themselves at the same time, and that are verified anew.
 const AT_ONCE: usize = 2;
-/// Seconds after which a place among a member's streams may be free.
-const RETRY_SECONDS: u32 = 20;
 
 /// The streams of a process.
 pub struct Streams {
     store: Store,
     feeds: Mutex<HashMap<TenantId, Weak<Feed>>>,
-    seats: Arc<Mutex<Seats>>,
+    seats: Seats,
     woken: Mutex<Woken>,
     wake: Notify,
     stop: CancellationToken,
@@ -56,9 +56,6 @@ pub struct Streams {
     /// Held by whoever verifies a stream anew, for the same reason.
     verifying: Semaphore,
 }
-
-/// How many streams a principal has open.
-type Seats = HashMap<(TenantId, i32), usize>;
 
 /// Who is to be looked after at once.
 #[derive(Default)]
@@ -82,7 +79,7 @@ impl Streams {
         Self {
             store,
             feeds: Mutex::default(),
-            seats: Arc::default(),
+            seats: Seats::default(),
             woken: Mutex::default(),
             wake: Notify::new(),
             stop: CancellationToken::new(),
@@ -104,7 +101,7 @@ impl Streams {
         let has_feed = lock(&self.feeds)
             .values()
             .any(|feed| feed.strong_count() > 0);
-        self.tasks.is_empty() && lock(&self.seats).is_empty() && !has_feed
+        self.tasks.is_empty() && self.seats.is_empty() && !has_feed
     }
 
     /// A tenant may have a new position.
@@ -183,7 +180,7 @@ impl Streams {
         if app.is_draining() || streams.stop.is_cancelled() {
             return Err(Problem::fault(Code::ShuttingDown).retry_after(1).into());
         }
-        let seat = streams.take_seat(&caller)?;
+        let seat = Seat::take(app, &caller).await?;
         let mut tx = app.store.tenant(caller.tenant, "streams.open").await?;
         place(&mut tx, &caller, ask.project.as_deref()).await?;
         let horizon = tx.horizon_of_changes().await?;
@@ -193,8 +190,11 @@ impl Streams {
         let (body, lines) = body::channel();
         let follower = Follower::new(app, caller, headers, ask, feed, lines);
         streams.tasks.spawn(async move {
-            follower.run().await;
-            drop(seat);
+            tokio::select! {
+                () = follower.run() => {}
+                () = seat.keep() => {}
+            }
+            seat.leave().await;
         });
         Ok(Opened {
             body,
@@ -222,39 +222,6 @@ impl Streams {
             .values()
             .filter_map(Weak::upgrade)
             .collect()
-    }
-
-    fn take_seat(&self, caller: &Caller) -> Result<Seat, Problem> {
-        let owner = (caller.tenant, caller.principal.key);
-        let mut seats = lock(&self.seats);
-        let taken = seats.entry(owner).or_default();
-        if *taken >= limits::MEMBER_STREAMS {
-            let detail = format!("at most {} streams at once", limits::MEMBER_STREAMS);
-            return Err(Problem::new(Code::RateLimited, detail).retry_after(RETRY_SECONDS));
-        }
-        *taken += 1;
-        Ok(Seat {
-            seats: Arc::clone(&self.seats),
-            owner,
-        })
-    }
-}
-
-/// A place among a principal's streams; given back when it is dropped.
-struct Seat {
-    seats: Arc<Mutex<Seats>>,
-    owner: (TenantId, i32),
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut seats = lock(&self.seats);
-        if let Some(taken) = seats.get_mut(&self.owner) {
-            *taken -= 1;
-            if *taken == 0 {
-                seats.remove(&self.owner);
-            }
-        }
     }
 }
 

@@ -243,3 +243,51 @@ async fn a_revoked_key_ends_on_every_replica() {
         assert!(std::time::Instant::now() < deadline, "let in for 10 s");
     }
 }
+
+#[tokio::test]
+async fn what_a_service_key_makes_ends_with_it() {
+    let app = TestApp::start().await;
+    let owner = app.owner().await;
+    let scopes = [Scope::MemoryRead, Scope::TenantAdmin];
+    let ci = app.service(scopes.into_iter().collect()).await;
+    let ends = ci.get("/v1/me").await.ok()["expires_at"].clone();
+    let body = json!({"name": "x", "service": true, "expires_in_days": 365,
+        "scopes": ["memory:read", "tenant:admin"]});
+    let (child, made) = make(&ci, body.clone()).await;
+    assert_eq!(made["expires_at"], ends);
+    let (grandchild, made) = make(&child, body).await;
+    assert_eq!(made["expires_at"], ends);
+    // One that ends sooner does.
+    let for_ben = json!({"name": "x", "member": "ben", "expires_in_days": 1});
+    let (brief, made) = make(&grandchild, for_ben).await;
+    assert!(made["expires_at"].as_str() < ends.as_str(), "{made}");
+    let all = [&ci, &child, &grandchild, &brief];
+    for key in all {
+        assert_eq!(key.get("/v1/me").await.status, 200);
+    }
+    // A key of a member's own is theirs, with whatever key it was made.
+    let mine = app.owner().await;
+    let (free, made) = make(&mine, json!({"name": "x", "expires_in_days": 365})).await;
+    assert!(made["expires_at"].as_str() > ends.as_str(), "{made}");
+    for key in [&mine, &ci] {
+        let path = format!("/v1/keys/{}", key.key_id());
+        assert_eq!(owner.delete(&path).await.status, 204);
+    }
+    assert_eq!(free.get("/v1/me").await.status, 200);
+    for key in all {
+        assert_eq!(key.get("/v1/me").await.code(), "credential_revoked");
+    }
+    let mut told: Vec<String> =
+        sqlx::query_scalar("select target from audit where action = 'key.revoke'")
+            .fetch_all(&mut app.db.admin().await)
+            .await
+            .expect("lines");
+    let mut ended: Vec<&str> = [&mine]
+        .into_iter()
+        .chain(all)
+        .map(|key| key.key_id())
+        .collect();
+    told.sort_unstable();
+    ended.sort_unstable();
+    assert_eq!(told, ended);
+}

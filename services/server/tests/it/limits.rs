@@ -4,29 +4,33 @@ use std::time::{Duration, Instant};
 
 use cairn_server::rates::CallerRates;
 use cairn_store::rates::{RateLimits, Rates};
-use cairn_store::test_util::{PrivateRedis, shared_redis_url};
+use cairn_store::test_util::{PrivateRedis, TestDb, shared_redis_url};
 use serde_json::json;
+use sqlx::{Connection, Postgres, Transaction};
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use crate::oauth::{authorize_path, error, post_form};
 use crate::support::{Caller, Reply, TestApp, item};
 
 /// A token in two seconds or more: hardly one comes back while a test runs.
-const SLOW: RateLimits = RateLimits {
+pub const SLOW: RateLimits = RateLimits {
     requests: 30,
     events: 50,
     failed_sign_ins: 4,
+    strangers: 3,
 };
 
 /// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn in_redis(prefix: &str, limits: RateLimits, proxies: usize) -> CallerRates {
+pub fn in_redis(prefix: &str, limits: RateLimits, proxies: usize) -> CallerRates {
     let rates = Rates::connect_with_prefix(&shared_redis_url(), limits, prefix);
     let rates = rates.expect("an address").with_patience(PATIENCE);
     CallerRates::new(rates, proxies)
 }
 
-fn prefix() -> String {
+pub fn prefix() -> String {
     format!("test:{}:", Uuid::new_v4())
 }
 
@@ -215,6 +219,134 @@ async fn failed_sign_ins_are_bounded_by_address_over_all_replicas() {
     assert_eq!(late.get("/v1/me").await.status, 429);
     assert_eq!(app.anonymous().get("/v1/me").await.status, 401);
     assert!(app.app.guards.sign_in_refused.count() >= 1);
+}
+
+/// Makes every look-up of a key wait until it is rolled back.
+async fn hold_credentials(admin: &mut sqlx::PgConnection) -> Transaction<'_, Postgres> {
+    let mut held = admin.begin().await.expect("begin");
+    sqlx::query("lock table credentials in access exclusive mode")
+        .execute(&mut *held)
+        .await
+        .expect("held");
+    held
+}
+
+/// Waits until so many look-ups wait, or until somebody was answered without one.
+async fn until_waiting(db: &TestDb, most: usize, asked: &JoinSet<Reply>, all: usize) {
+    let mut admin = db.admin().await;
+    let waiting = "select count(*) from pg_locks where not granted
+                   and relation = 'credentials'::regclass";
+    let began = Instant::now();
+    loop {
+        let count: i64 = sqlx::query_scalar(waiting)
+            .fetch_one(&mut admin)
+            .await
+            .expect("a count");
+        let answered = asked.len() < all;
+        if usize::try_from(count).is_ok_and(|count| count >= most) || answered {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{count} wait");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_number_of_good_keys_may_come_at_once_and_guesses_may_not() {
+    let limits = RateLimits {
+        requests: 1_000_000,
+        failed_sign_ins: 2,
+        ..SLOW
+    };
+    let at_once = cairn_domain::limits::SIGN_INS_AT_ONCE;
+    let app = TestApp::limited(in_redis(&prefix(), limits, 0)).await;
+    let mut good = Vec::new();
+    for _ in 0..3 * at_once {
+        good.push(app.owner().await);
+    }
+    let guess = |n| Caller::new(&app.base, Some(&format!("cairn_abcdefghijkl_{n:043}")));
+    let guesses: Vec<Caller> = (0..5 * at_once).map(guess).collect();
+    let mut admin = app.db.admin().await;
+    for (callers, are_good) in [(good, true), (guesses, false)] {
+        let held = hold_credentials(&mut admin).await;
+        let mut asked = JoinSet::new();
+        let all = callers.len();
+        for caller in callers {
+            asked.spawn(async move { caller.get("/v1/me").await });
+        }
+        until_waiting(&app.db, at_once, &asked, all).await;
+        held.rollback().await.expect("let go");
+        let replies = asked.join_all().await;
+        let with = |status: u16| replies.iter().filter(|it| it.status == status).count();
+        if are_good {
+            assert_eq!(with(200), all, "{replies:?}");
+        } else {
+            // Those that were under way, and no more than a token that came back meanwhile.
+            assert!(with(401) <= at_once + 1, "{} were looked up", with(401));
+            assert_eq!(with(401) + with(429), all, "{replies:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_strangers_begin_is_bounded_by_address_over_all_replicas() {
+    let prefix = prefix();
+    let app = TestApp::limited(in_redis(&prefix, SLOW, 0)).await;
+    let beside = app.limited_beside(in_redis(&prefix, SLOW, 0)).await;
+    let program = json!({"client_name": "Probe", "redirect_uris": ["http://127.0.0.1/cb"]});
+    let device = |base: String| async move {
+        let fields = [("client_id", "cairn")];
+        post_form(&base, "/oauth/device_authorization", &fields).await
+    };
+    let known = app
+        .anonymous()
+        .post("/oauth/register", program.clone())
+        .await;
+    let known = known.ok()["client_id"].as_str().expect("an id").to_owned();
+    assert_eq!(device(beside.clone()).await.status, 200);
+    // What cannot be fetched was tried.
+    let document = authorize_path("https://127.0.0.1/client.json", &[]);
+    assert_eq!(app.anonymous().get(&document).await.status, 400);
+
+    let there = app.anonymous().at(&beside);
+    let page = there.get(&document).await;
+    assert!(page.text.contains("too many programs"), "{}", page.text);
+    let refused = [
+        there.post("/oauth/register", program).await,
+        device(app.base.clone()).await,
+    ];
+    for reply in &refused {
+        assert_eq!(error(reply), "temporarily_unavailable");
+        let told = reply.json()["error_description"].to_string();
+        assert!(told.contains("too many programs and devices"), "{told}");
+    }
+    for reply in refused.iter().chain([&page]) {
+        assert_eq!(reply.status, 429);
+        let seconds: u64 = header(reply, "retry-after").parse().expect("a number");
+        assert!((1..=20).contains(&seconds), "{seconds}");
+    }
+    assert!(app.app.guards.stranger_refused.count() >= 1);
+    // Who is known already is asked for nothing.
+    let path = authorize_path(&known, &[("redirect_uri", "http://127.0.0.1/cb")]);
+    assert_eq!(app.anonymous().get(&path).await.status, 200);
+}
+
+#[tokio::test]
+async fn only_so_many_devices_of_an_address_wait() {
+    let limits = RateLimits {
+        strangers: 1_000_000,
+        ..SLOW
+    };
+    let app = TestApp::limited(in_redis(&prefix(), limits, 0)).await;
+    let fields = [("client_id", "cairn")];
+    let ask = async || post_form(&app.base, "/oauth/device_authorization", &fields).await;
+    for _ in 0..cairn_domain::limits::WAITING_DEVICES {
+        assert_eq!(ask().await.status, 200);
+    }
+    let refused = ask().await;
+    assert_eq!(refused.status, 429);
+    assert_eq!(error(&refused), "temporarily_unavailable");
+    assert_eq!(header(&refused, "retry-after"), "60");
 }
 
 /// A call that came through a proxy, which saw this address and was told of another one.

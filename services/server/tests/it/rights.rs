@@ -512,6 +512,15 @@ async fn what_is_over_its_time_goes_while_the_service_serves() {
             .expect("made old");
     }
     sqlx::query(
+        "insert into usage_days (tenant_id, day, principal_id, requests)
+         select $1, now()::date - ago, $2, ago from unnest('{399, 402}'::int[]) ago",
+    )
+    .bind(tenant)
+    .bind(app.db.twins.0.owner.key)
+    .execute(&mut admin)
+    .await
+    .expect("used long ago");
+    sqlx::query(
         "update tenants set settings = '{\"retention_days\": {\"prompts\": 7}}', expired_at = null
          where tenant_id = $1",
     )
@@ -531,4 +540,19 @@ async fn what_is_over_its_time_goes_while_the_service_serves() {
         .ok();
     assert_eq!(evidence["items"].as_array().expect("items").len(), 1);
     assert_eq!(stranger.get("/v1/prompts/1").await.status, 200);
+    // Usage is kept for 400 days.
+    let old = "select requests from usage_days where tenant_id = $1 and requests > 300
+               order by requests";
+    loop {
+        let left: Vec<i64> = sqlx::query_scalar(old)
+            .bind(tenant)
+            .fetch_all(&mut admin)
+            .await
+            .expect("rows");
+        if left == [399] {
+            break;
+        }
+        assert!(began.elapsed() < DEADLINE, "{left:?}");
+        tokio::time::sleep(POLL).await;
+    }
 }

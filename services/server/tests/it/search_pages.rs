@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::support::{Caller, TestApp, item};
+use crate::support::{Caller, TestApp, forged, item};
 
 type Question<'a> = Vec<(&'a str, String)>;
 
@@ -245,7 +245,7 @@ async fn a_cursor_is_good_for_its_own_search_alone() {
         let body = json!({"query": " walnut ", "orderBy": order, "cursor": cursor});
         let posted = owner.post("/v1/search", body).await.ok();
         assert_eq!(ids(&posted).len(), 2);
-        let forged = format!("{}A", &cursor[..cursor.len() - 1]);
+        let forged = forged(cursor);
         let other_order = if order == "relevance" {
             "date_asc"
         } else {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use cairn_server::admin::{KeyTerms, create_key};
+use cairn_server::rates::CallerRates;
 use cairn_store::bus::Bus;
+use cairn_store::rates::{RateLimits, Rates};
 use cairn_store::test_util::{PrivateRedis, TestDb};
 use cairn_store::{Store, StoreOptions};
 use reqwest::Method;
@@ -12,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
+use crate::limits::{SLOW, in_redis, prefix};
 use crate::support::process::Replica;
 use crate::support::stream::{Said, Stream};
 use crate::support::{Caller, PROJECT, TestApp, item, new_owner_key, redis_continuations, soon};
@@ -132,6 +135,68 @@ async fn a_quiet_stream_says_that_it_is_there() {
     assert!(matches!(second.await.expect("in time"), Said::Comment));
 }
 
+/// Asks until a stream opens.
+async fn opens(caller: &Caller) {
+    soon(async {
+        let ask = || caller.request(Method::GET, "/v1/stream").send();
+        while ask().await.expect("an answer").status() != 200 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+const FAST: RateLimits = RateLimits {
+    requests: 1_000_000,
+    ..SLOW
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_has_sixteen_streams_on_all_replicas_together() {
+    let prefix = prefix();
+    let app = TestApp::limited(in_redis(&prefix, FAST, 0)).await;
+    let beside = app.limited_beside(in_redis(&prefix, FAST, 0)).await;
+    let owner = app.owner().await;
+    let there = owner.clone().at(&beside);
+    let mut streams = Vec::new();
+    for n in 0..16 {
+        streams.push(Stream::open([&owner, &there][n % 2], "/v1/stream").await);
+    }
+    for caller in [&owner, &there] {
+        // One that opens would be read for ever.
+        let refused = soon(caller.get("/v1/stream")).await;
+        assert_eq!(refused.code(), "rate_limited");
+        assert!(refused.headers.contains_key("retry-after"));
+    }
+    let mut others = Stream::open(&app.member().await.at(&beside), "/v1/stream").await;
+    assert!(matches!(others.next().await, Said::Comment));
+    // What ends on one makes room on the other.
+    drop(streams.pop());
+    opens(&owner).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_redis_each_replica_counts_its_streams_by_itself() {
+    let mut redis = PrivateRedis::start();
+    let rates = || {
+        let rates = Rates::connect(&redis.url(), FAST).expect("an address");
+        CallerRates::new(rates, 0)
+    };
+    let app = TestApp::limited(rates()).await;
+    let beside = app.limited_beside(rates()).await;
+    let owner = app.owner().await;
+    redis.kill();
+    let mut streams = Vec::new();
+    for _ in 0..16 {
+        streams.push(Stream::open(&owner, "/v1/stream").await);
+    }
+    let refused = soon(owner.get("/v1/stream")).await;
+    assert_eq!(refused.code(), "rate_limited");
+    let mut there = Stream::open(&owner.at(&beside), "/v1/stream").await;
+    assert!(matches!(there.next().await, Said::Comment));
+    assert!(app.app.guards.rate_open.count() > 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_has_sixteen_streams() {
     let app = TestApp::start().await;
@@ -147,19 +212,7 @@ async fn a_member_has_sixteen_streams() {
     let mut others = Stream::open(&app.member().await, "/v1/stream").await;
     assert!(matches!(others.next().await, Said::Comment));
     streams.pop();
-    soon(async {
-        while owner
-            .request(Method::GET, "/v1/stream")
-            .send()
-            .await
-            .expect("an answer")
-            .status()
-            != 200
-        {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    opens(&owner).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -87,8 +87,8 @@ impl TenantTx {
         rows.into_iter().map(ListedRow::read).collect()
     }
 
-    /// Ends a grant at once and for good, and writes it down in the audit log; `owner` limits it
-    /// to grants of one member, `actor` is none for the service itself. `false` if there is none
+    /// Ends a grant at once and for good, with the keys that were made with it, and writes it down
+    /// in the audit log; `owner` limits it to grants of one member, `actor` is none for the service itself. `false` if there is none
     /// of this id; ending it again changes nothing.
     ///
     /// # Errors
@@ -117,6 +117,7 @@ impl TenantTx {
             let target = grant.to_string();
             self.append_audit(actor, "grant.revoke", &target, json!({}), now)
                 .await?;
+            self.revoke_descendants(vec![grant], actor, now).await?;
         }
         Ok(known.is_some())
     }

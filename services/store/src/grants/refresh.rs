@@ -131,6 +131,8 @@ impl TenantTx {
                 let (target, why) = (presented.grant.to_string(), json!({ "why": "reuse" }));
                 self.append_audit(None, "grant.revoke", &target, why, now)
                     .await?;
+                self.revoke_descendants(vec![presented.grant], None, now)
+                    .await?;
                 Ok(Rotation::Reused)
             }
         }

@@ -5,18 +5,26 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use cairn_domain::limits;
-use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind};
 
 use super::{Draw, Drawn};
 use crate::redis_link::RedisLink;
 
-const TAKE: &str = include_str!("take.lua");
-/// What Redis calls the script, so that it need not be sent with each call. Were it wrong, every
-/// call would send the script.
-const TAKE_SHA1: &str = "360b6d1c3160ade3a6194081f40dbb4e399767ab";
+const TAKE: Script = Script {
+    text: include_str!("take.lua"),
+    sha1: "360b6d1c3160ade3a6194081f40dbb4e399767ab",
+};
 
 /// How long a Redis that did not answer is left alone. Then one call finds out whether it is back.
 const REST: Duration = Duration::from_secs(1);
+
+/// What is done in one step.
+pub(super) struct Script {
+    pub text: &'static str,
+    /// What Redis calls it, so that it need not be sent with each call. Were it wrong, every call
+    /// would send the script.
+    pub sha1: &'static str,
+}
 
 pub(super) struct SharedBuckets {
     link: RedisLink,
@@ -40,18 +48,17 @@ impl SharedBuckets {
     /// Takes from buckets whose keys carry `tag`; `None` while Redis is away. A call that is sent
     /// twice, because its connection broke, takes twice: that is a token or a few.
     pub async fn draw(&self, tag: &str, draws: &[Draw]) -> Option<Drawn> {
-        if self.is_resting() {
-            return None;
-        }
-        let answer = tokio::time::timeout(self.patience, self.ask(tag, draws)).await;
-        let answer: Vec<i64> = match answer {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) | Err(_) => {
-                self.rest(Some(Instant::now() + REST));
-                return None;
+        let fill = |take: &mut Cmd| {
+            take.arg(draws.len());
+            for draw in draws {
+                take.arg(self.key(&draw.key));
+            }
+            for draw in draws {
+                take.arg(draw.bucket.interval).arg(draw.bucket.burst);
+                take.arg(draw.told).arg(draw.cost);
             }
         };
-        self.rest(None);
+        let answer: Vec<i64> = self.run(tag, &TAKE, fill).await?;
         let (granted, used) = answer.split_first()?;
         #[expect(clippy::cast_precision_loss, reason = "microseconds of some minutes")]
         let used = used.iter().map(|used| *used as f64).collect();
@@ -61,29 +68,52 @@ impl SharedBuckets {
         })
     }
 
-    async fn ask(&self, tag: &str, draws: &[Draw]) -> RedisResult<Vec<i64>> {
+    /// A key as it stands in Redis.
+    pub fn key(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    /// Runs a script, which may happen twice, over keys that carry `tag`; `None` while Redis is
+    /// away. `fill` adds their number, the keys and what is to be done with them.
+    pub async fn run<T: FromRedisValue>(
+        &self,
+        tag: &str,
+        script: &Script,
+        fill: impl Fn(&mut Cmd),
+    ) -> Option<T> {
+        if self.is_resting() {
+            return None;
+        }
+        let answer = tokio::time::timeout(self.patience, self.ask(tag, script, fill)).await;
+        if let Ok(Ok(answer)) = answer {
+            self.rest(None);
+            return Some(answer);
+        }
+        self.rest(Some(Instant::now() + REST));
+        None
+    }
+
+    async fn ask<T: FromRedisValue>(
+        &self,
+        tag: &str,
+        script: &Script,
+        fill: impl Fn(&mut Cmd),
+    ) -> RedisResult<T> {
+        let command = |verb: &str, script: &str| {
+            let mut command = redis::cmd(verb);
+            command.arg(script);
+            fill(&mut command);
+            command
+        };
         let slot = format!("{{{tag}}}");
-        let known = self.command("EVALSHA", TAKE_SHA1, draws);
+        let known = command("EVALSHA", script.sha1);
         match self.link.ask(&slot, &known).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                let whole = self.command("EVAL", TAKE, draws);
+                let whole = command("EVAL", script.text);
                 self.link.ask(&slot, &whole).await
             }
             answer => answer,
         }
-    }
-
-    fn command(&self, verb: &str, script: &str, draws: &[Draw]) -> Cmd {
-        let mut take = redis::cmd(verb);
-        take.arg(script).arg(draws.len());
-        for draw in draws {
-            take.arg(format!("{}{}", self.prefix, draw.key));
-        }
-        for draw in draws {
-            take.arg(draw.bucket.interval).arg(draw.bucket.burst);
-            take.arg(draw.told).arg(draw.cost);
-        }
-        take
     }
 
     /// Whether Redis is left alone. The first call after its rest tries it for all others, which

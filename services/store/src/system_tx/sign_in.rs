@@ -26,12 +26,16 @@ pub struct FoundGrant {
 }
 
 /// A member with an e-mail address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByEmail {
     /// The tenant.
     pub tenant: TenantId,
+    /// The tenant's name.
+    pub tenant_name: String,
     /// The member.
     pub member: PrincipalId,
+    /// The member's handle.
+    pub handle: String,
     /// Whether they were removed.
     pub removed: bool,
 }
@@ -62,8 +66,21 @@ pub struct DeviceRequest<'a> {
     pub scopes: Scopes,
     /// The address that its tokens are to be good for.
     pub resource: &'a str,
+    /// The network that it came from.
+    pub source: &'a str,
     /// The present moment.
     pub now: DateTime<Utc>,
+}
+
+/// What became of a device that asks to be let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It waits.
+    Waits,
+    /// One of its codes is taken.
+    Taken,
+    /// Too many of its network wait.
+    Crowded,
 }
 
 /// A device that waits to be let in, as a page shows it.
@@ -143,23 +160,18 @@ impl SystemTx {
         Ok(row.map(|(key, uuid)| verified(key, uuid)))
     }
 
-    /// Members with this e-mail address, at most two, those who are still there first: more than
-    /// one cannot be told apart.
+    /// Members with this e-mail address, one a tenant, those who are still there first, and of
+    /// those whoever came first; at most [`limits::TEAM_CHOICES`].
     ///
     /// # Errors
     /// As any call of the store.
     pub async fn find_members_by_email(&mut self, email: &str) -> Result<Vec<ByEmail>, StoreError> {
-        let rows: Vec<(i32, Uuid, i32, Uuid, bool)> =
-            sqlx::query_as("select * from system_find_members_by_email($1)")
-                .bind(email)
-                .fetch_all(&mut *self.tx)
-                .await?;
-        let read = |(tenant, tenant_uid, key, uuid, removed)| ByEmail {
-            tenant: verified(tenant, tenant_uid),
-            member: PrincipalId { key, uuid },
-            removed,
-        };
-        Ok(rows.into_iter().map(read).collect())
+        let rows: Vec<ByEmailRow> = sqlx::query_as("select * from system_find_memberships($1, $2)")
+            .bind(email)
+            .bind(limits::TEAM_CHOICES)
+            .fetch_all(&mut *self.tx)
+            .await?;
+        Ok(rows.into_iter().map(ByEmailRow::read).collect())
     }
 
     /// The tenant of a service that has only one.
@@ -194,8 +206,8 @@ impl SystemTx {
         }))
     }
 
-    /// Keeps a program, for ever or as a copy until a moment. Of those that nobody has let in the
-    /// oldest make room.
+    /// Keeps a program that came from a network, for ever or as a copy until a moment. Of those
+    /// that nobody has let in, the oldest of the network with the most of them make room.
     ///
     /// # Errors
     /// As any call of the store.
@@ -203,15 +215,16 @@ impl SystemTx {
         &mut self,
         client_id: &str,
         client: &KnownClient,
-        now: DateTime<Utc>,
-        until: Option<DateTime<Utc>>,
+        source: &str,
+        (now, until): (DateTime<Utc>, Option<DateTime<Utc>>),
     ) -> Result<(), StoreError> {
-        sqlx::query("select system_put_client($1, $2, $3, $4, $5, $6)")
+        sqlx::query("select system_keep_client($1, $2, $3, $4, $5, $6, $7)")
             .bind(client_id)
             .bind(&client.name)
             .bind(&client.redirect_uris)
             .bind(now)
             .bind(until)
+            .bind(source)
             .bind(limits::UNUSED_CLIENTS)
             .execute(&mut *self.tx)
             .await?;
@@ -235,16 +248,18 @@ impl SystemTx {
         Ok(())
     }
 
-    /// Lets a device wait. `false` if one of its codes is taken.
+    /// Lets a device wait, unless [`limits::WAITING_DEVICES`] of its network do. Of more than
+    /// [`limits::DEVICE_REQUESTS`] those that are over make room, then the oldest of the network
+    /// with the most of them.
     ///
     /// # Errors
-    /// As any call of the store.
+    /// `Inconsistent` for an answer of no meaning.
     pub async fn add_device_request(
         &mut self,
         new: &DeviceRequest<'_>,
-    ) -> Result<bool, StoreError> {
-        let done: Option<bool> = sqlx::query_scalar(
-            "select system_add_device_request($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    ) -> Result<Begun, StoreError> {
+        let done: String = sqlx::query_scalar(
+            "select system_begin_device($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         )
         .bind(new.device_hash.as_slice())
         .bind(new.user_hash.as_slice())
@@ -256,9 +271,17 @@ impl SystemTx {
         .bind(new.now)
         .bind(new.now + limits::DEVICE_CODE_TIME)
         .bind(seconds(limits::DEVICE_PAUSE))
+        .bind(new.source)
+        .bind(limits::WAITING_DEVICES)
+        .bind(limits::DEVICE_REQUESTS)
         .fetch_one(&mut *self.tx)
         .await?;
-        Ok(done == Some(true))
+        match done.as_str() {
+            "begun" => Ok(Begun::Waits),
+            "taken" => Ok(Begun::Taken),
+            "crowded" => Ok(Begun::Crowded),
+            _ => Err(StoreError::inconsistent("device_requests", "begun", done)),
+        }
     }
 
     /// Notes that a device asks, and answers where its request stands.
@@ -386,6 +409,32 @@ impl SystemTx {
 
 fn seconds(time: Duration) -> i32 {
     i32::try_from(time.as_secs()).unwrap_or(i32::MAX)
+}
+
+#[derive(FromRow)]
+struct ByEmailRow {
+    tenant_id: i32,
+    tenant_uid: Uuid,
+    tenant_name: String,
+    principal_id: i32,
+    principal_uid: Uuid,
+    handle: String,
+    removed: bool,
+}
+
+impl ByEmailRow {
+    fn read(self) -> ByEmail {
+        ByEmail {
+            tenant: verified(self.tenant_id, self.tenant_uid),
+            tenant_name: self.tenant_name,
+            member: PrincipalId {
+                key: self.principal_id,
+                uuid: self.principal_uid,
+            },
+            handle: self.handle,
+            removed: self.removed,
+        }
+    }
 }
 
 #[derive(FromRow)]

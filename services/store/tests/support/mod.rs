@@ -334,6 +334,7 @@ pub fn credential(key_id: &str, owner: PrincipalId) -> NewCredential<'_> {
             .collect(),
         project: None,
         expires_at: minute(100_000),
+        parent: None,
         now: moment(),
     }
 }

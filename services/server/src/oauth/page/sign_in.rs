@@ -19,7 +19,7 @@ use crate::http::peer::Peer;
 /// What somebody reads who tried too many codes.
 pub const TOO_MANY: &str = "Too many wrong codes. Wait a minute and try again.";
 /// What somebody reads whose form is not from a page of ours.
-const STALE: &str = "This page was open for too long. Try again.";
+pub const STALE: &str = "This page was open for too long. Try again.";
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]

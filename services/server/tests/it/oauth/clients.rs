@@ -84,7 +84,7 @@ async fn a_copy_of_a_document_is_used_for_a_day() {
         let (app, client) = (&app, &client);
         async move {
             let mut tx = app.db.store.system("test").await.expect("begin");
-            tx.put_client(id, client, now, Some(until))
+            tx.put_client(id, client, "127.0.0.1", (now, Some(until)))
                 .await
                 .expect("kept");
             tx.commit().await.expect("commit");

@@ -1,9 +1,10 @@
 //! Grants: who sees them, who ends them.
 
-use serde_json::Value;
+use cairn_domain::scope::Role;
+use serde_json::{Value, json};
 
-use super::{LetIn, post_form};
-use crate::support::TestApp;
+use super::{LetIn, post_form, start};
+use crate::support::{Caller, TestApp, forged};
 
 fn ids(list: &Value) -> Vec<String> {
     let items = list["items"].as_array().expect("items").iter();
@@ -133,10 +134,73 @@ async fn a_program_gives_back_what_it_was_given() {
     }
     // Nobody is told whether there was anything.
     let good = LetIn::by(&app, "ben", &[]).await;
-    let forged = format!("{}A", &good.refresh[..good.refresh.len() - 1]);
+    let forged = forged(&good.refresh);
     for other in ["unknown", forged.as_str()] {
         let done = post_form(&app.base, "/oauth/revoke", &[("token", other)]).await;
         assert_eq!(done.status, 200, "{other}");
     }
     assert_eq!(good.caller(&app.base).get("/v1/me").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_key_that_a_program_makes_ends_with_its_grant_however_that_ends() {
+    let (app, hands) = start().await;
+    let owner = app.owner().await;
+    for (handle, way) in [
+        ("abe", "by an admin"),
+        ("bea", "given back"),
+        ("cem", "reused"),
+        ("dan", "removed"),
+    ] {
+        app.newcomer(handle, Role::Admin).await;
+        let asked = [("scope", "memory:read tenant:admin")];
+        let let_in = LetIn::by(&app, handle, &asked).await;
+        let program = let_in.caller(&app.base);
+        let ends = program.get("/v1/me").await.ok()["expires_at"].clone();
+        let body = json!({"name": way, "service": true, "expires_in_days": 365,
+            "scopes": ["memory:read", "tenant:admin"]});
+        let made = program.post("/v1/keys", body.clone()).await.ok();
+        // A grant that is not used ends after thirty days.
+        assert_eq!(made["expires_at"], ends, "{way}");
+        let key = Caller::new(&app.base, made["key"].as_str());
+        let made = key.post("/v1/keys", body).await.ok();
+        let child = Caller::new(&app.base, made["key"].as_str());
+        assert_eq!(child.get("/v1/me").await.status, 200, "{way}");
+        match way {
+            "by an admin" => {
+                let id = ids(&program.get("/v1/grants").await.ok()).remove(0);
+                let done = owner.delete(&format!("/v1/grants/{id}")).await;
+                assert_eq!(done.status, 204);
+            }
+            "given back" => {
+                let token = [("token", let_in.refresh.as_str())];
+                post_form(&app.base, "/oauth/revoke", &token).await;
+            }
+            "reused" => {
+                let_in.refresh_with(&app.base, &let_in.refresh).await.ok();
+                hands.forward(31);
+                let again = let_in.refresh_with(&app.base, &let_in.refresh).await;
+                assert_eq!(again.status, 400);
+            }
+            _ => {
+                let done = owner.delete(&format!("/v1/members/{handle}")).await;
+                assert_eq!(done.status, 204);
+            }
+        }
+        for key in [&key, &child] {
+            assert_eq!(
+                key.get("/v1/me").await.code(),
+                "credential_revoked",
+                "{way}"
+            );
+            let told: i64 = sqlx::query_scalar(
+                "select count(*) from audit where action = 'key.revoke' and target = $1",
+            )
+            .bind(key.key_id())
+            .fetch_one(&mut app.db.admin().await)
+            .await
+            .expect("a count");
+            assert_eq!(told, 1, "{way}");
+        }
+    }
 }

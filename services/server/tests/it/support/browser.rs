@@ -97,7 +97,7 @@ pub fn form(fields: &[(String, String)]) -> String {
 }
 
 /// Hidden fields of the first form of a page.
-fn hidden(page: &str) -> Vec<(String, String)> {
+pub fn hidden(page: &str) -> Vec<(String, String)> {
     let first = page.split("</form>").next().unwrap_or_default();
     let fields = first.split("<input type=\"hidden\" name=\"").skip(1);
     let read = |field: &str| {

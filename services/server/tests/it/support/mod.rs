@@ -354,6 +354,15 @@ pub async fn soon<T>(happens: impl Future<Output = T>) -> T {
     happened.expect("it happens soon")
 }
 
+/// A text of base64 that says something else: its middle character is another one. The last one
+/// may say nothing, and any may be what it is changed to.
+pub fn forged(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let middle = bytes.len() / 2;
+    bytes[middle] = if bytes[middle] == b'A' { b'B' } else { b'A' };
+    String::from_utf8(bytes).expect("plain")
+}
+
 fn door() -> Door {
     Door {
         hosts: vec!["127.0.0.1".to_owned()],
@@ -439,6 +448,7 @@ async fn insert_key_of(
         scopes,
         project,
         expires_at: Utc::now() + TimeDelta::days(days),
+        parent: None,
         now: Utc::now(),
     })
     .await
