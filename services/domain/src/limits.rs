@@ -19,8 +19,16 @@ pub const IMPORT_IDS: usize = 10_000;
 pub const IMPORT_REFUSED: usize = 100;
 /// Rows that an export reads at a time.
 pub const EXPORT_BATCH: u32 = 100;
-/// Exports that one process writes at a time: each holds a batch of rows in memory.
+/// Exports that one process works on at a time: each then reads a batch of rows and writes it out.
+/// One whose reader takes nothing lets others work.
 pub const EXPORTS: usize = 4;
+/// Exports that may be open in one process, of which each principal has one: each holds the part
+/// that its reader takes next.
+pub const OPEN_EXPORTS: usize = 16;
+/// Those of one tenant, so that it leaves room for others.
+pub const TENANT_EXPORTS: usize = 8;
+/// Time an export may take to its last line, however slow its reader is.
+pub const EXPORT_TIME: Duration = Duration::from_secs(6 * 60 * 60);
 /// Records that one transaction of a purge or of an expiry removes.
 pub const REMOVED_AT_ONCE: u32 = 500;
 /// Positions, or numbers of tool uses, that one statement of a purge looks through.

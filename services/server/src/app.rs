@@ -6,18 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cairn_domain::ids::TenantId;
-use cairn_domain::limits;
 use cairn_store::Store;
 use cairn_store::bus::Message;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::Continuations;
 use chrono::{DateTime, Utc};
-use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::auth::CredentialCache;
 use crate::auth::attempts::{GoodCredentials, Lookups};
 use crate::contexts::Contexts;
+use crate::exports::Exports;
 use crate::guards::Guards;
 use crate::oauth::SignIn;
 use crate::rates::CallerRates;
@@ -50,8 +49,8 @@ pub struct App {
     pub guards: Guards,
     /// Requests that wait to be counted.
     pub usage: Usage,
-    /// Exports that may be under way at once.
-    pub exports: Arc<Semaphore>,
+    /// Exports under way.
+    pub exports: Arc<Exports>,
     /// How members let programs in.
     pub sign_in: SignIn,
     draining: AtomicBool,
@@ -97,7 +96,7 @@ impl App {
             lookups: Lookups::default(),
             guards: Guards::default(),
             usage: Usage::default(),
-            exports: Arc::new(Semaphore::new(limits::EXPORTS)),
+            exports: Arc::default(),
             sign_in,
             draining: AtomicBool::new(false),
         })

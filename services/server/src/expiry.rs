@@ -66,6 +66,10 @@ async fn expire(store: &Store, clock: &Clock, tenant: TenantId) -> Result<(), St
             tracing::info!(tenant.id = %tenant.uuid(), kind = kind.name(), gone, "expired");
         }
     }
+    // What was said belongs to what was asked.
+    if let Some(before) = retention.cutoff(Kind::Prompt, now) {
+        batches(store, clock, tenant, Piece::Said(before)).await?;
+    }
     let removed_before = now - TimeDelta::days(i64::from(limits::REMOVED_MEMBER_DAYS));
     batches(store, clock, tenant, Piece::Members(removed_before)).await?;
     batches(store, clock, tenant, Piece::Audit).await?;
@@ -80,6 +84,8 @@ async fn expire(store: &Store, clock: &Clock, tenant: TenantId) -> Result<(), St
 enum Piece {
     /// A kind, as far as it arrived before a moment.
     Kind(Kind, DateTime<Utc>),
+    /// What was said last in sessions, and what jobs were told of it, before a moment.
+    Said(DateTime<Utc>),
     /// What was private to members who were removed before a moment.
     Members(DateTime<Utc>),
     /// Lines of the audit log.
@@ -102,6 +108,7 @@ async fn batches(
         let (now, most) = (clock.now(), limits::REMOVED_AT_ONCE);
         let done = match piece {
             Piece::Kind(kind, before) => tx.expire(kind, before, most, now).await?,
+            Piece::Said(before) => tx.expire_said(before, most).await?,
             Piece::Members(before) => tx.expire_removed_members(before, most, now).await?,
             Piece::Audit => tx.expire_audit(AUDIT_LINES).await?,
             Piece::Usage(before) => tx.expire_usage(before, most).await?,

@@ -6,6 +6,7 @@
 pub mod app;
 pub mod config;
 pub mod contexts;
+pub mod exports;
 pub mod guards;
 pub mod rates;
 pub mod streams;

@@ -6,6 +6,7 @@ use cairn_domain::kind::Kind;
 use chrono::{DateTime, Utc};
 
 use crate::removal::Doomed;
+use crate::said::Said;
 use crate::{StoreError, TenantTx};
 
 impl TenantTx {
@@ -57,7 +58,8 @@ impl TenantTx {
 
     /// Removes up to `most` of what was private to members who were removed before a moment; how
     /// much that was. Prompts and tool uses count as private where the tenant keeps them to their
-    /// authors. Once nothing is left of a member, they are not looked at again.
+    /// authors; what was said last in their sessions always does. Once nothing is left of a member,
+    /// they are not looked at again.
     ///
     /// # Errors
     /// As any call of the store.
@@ -84,17 +86,16 @@ impl TenantTx {
         if !doomed.is_empty() {
             return Ok(self.remove(&doomed, now).await?.total());
         }
+        let said = Said {
+            authors: Some(members.clone()),
+            ..Said::default()
+        };
+        let forgotten = self.forget_said(&said, most).await?;
+        if forgotten > 0 {
+            return Ok(forgotten);
+        }
         sqlx::query(
-            "with replies as (
-               update sessions set last_reply = null
-               where tenant_id = $1 and author_id = any ($2) and last_reply is not null),
-             told as (
-               update jobs j set payload = '{}', state = case
-                 when j.state in ('queued', 'running') then 'cancelled' else j.state end
-               from sessions s
-               where j.tenant_id = $1 and s.tenant_id = $1 and j.session_id = s.session_id
-                 and s.author_id = any ($2))
-             update members set private_gone_at = $3
+            "update members set private_gone_at = $3
              where tenant_id = $1 and principal_id = any ($2)",
         )
         .bind(self.tenant.key())

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::credentials::Noted;
 use crate::records::row::{project_keys, readable};
+use crate::sessions::known;
 use crate::tool_uses::PackedToolUse;
 use crate::work_state::hlc;
 use crate::{StoreError, TenantTx};
@@ -25,12 +26,28 @@ pub struct ExportFilter {
     pub kinds: Vec<Kind>,
 }
 
+/// A batch of sessions.
+#[derive(Clone, Debug, Default)]
+pub struct ExportedSessions {
+    /// In the order of their numbers.
+    pub rows: Vec<ExportedSession>,
+    /// The place after which the next batch goes on; none after the last.
+    pub next: Option<i64>,
+}
+
+/// A session that was looked at.
+#[derive(FromRow)]
+struct LookedAt {
+    #[sqlx(flatten)]
+    session: ExportedSession,
+    is_known: bool,
+}
+
 /// A session as it is exported.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct ExportedSession {
-    /// Where the next batch goes on.
     #[sqlx(rename = "session_id")]
-    pub place: i64,
+    place: i64,
     /// Its id.
     pub uid: Uuid,
     /// The project's key.
@@ -178,7 +195,9 @@ impl TenantTx {
         self.append_audit(actor, action, target, detail, at).await
     }
 
-    /// Sessions in the order of their numbers, those after a place, at most `limit`.
+    /// Looks at up to `limit` sessions in the order of their numbers, those after a place, and
+    /// gives those that the reader may know of, as in a list; `evidence` says whether they may read
+    /// tool uses at all.
     ///
     /// # Errors
     /// As any call of the store.
@@ -186,28 +205,40 @@ impl TenantTx {
         &mut self,
         filter: &ExportFilter,
         reader: &Reader,
+        evidence: bool,
         after: i64,
         limit: u32,
-    ) -> Result<Vec<ExportedSession>, StoreError> {
-        Ok(sqlx::query_as(
+    ) -> Result<ExportedSessions, StoreError> {
+        let looked_at: Vec<LookedAt> = sqlx::query_as(concat!(
             "select s.session_id, s.uid, p.key as project, p.name as project_name, s.host,
                s.host_session_id, a.name as author, s.started_at, s.ended_at, s.end_reason,
-               s.source, s.model
+               s.source, s.model, ",
+            known!(),
+            "  as is_known
              from sessions s
              join projects p on p.tenant_id = $1 and p.project_id = s.project_id
              join principals a on a.tenant_id = $1 and a.principal_id = s.author_id
-             where s.tenant_id = $1 and s.session_id > $4
-               and ($2::int is null or s.author_id = $2)
+             where s.tenant_id = $1 and s.session_id > $6
+               and ($5::int is null or s.author_id = $5)
                and ($3::int[] is null or s.project_id = any ($3))
-             order by s.session_id limit $5",
-        )
+             order by s.session_id limit $7",
+        ))
         .bind(self.tenant.key())
-        .bind(filter.author.map(|author| author.key))
+        .bind(reader.principal.key)
         .bind(project_keys(&reader.projects))
+        .bind(evidence)
+        .bind(filter.author.map(|author| author.key))
         .bind(after)
         .bind(i64::from(limit))
         .fetch_all(&mut *self.tx)
-        .await?)
+        .await?;
+        let full = u32::try_from(looked_at.len()).is_ok_and(|found| found == limit);
+        let next = looked_at.last().map(|last| last.session.place);
+        let known = looked_at.into_iter().filter(|row| row.is_known);
+        Ok(ExportedSessions {
+            rows: known.map(|row| row.session).collect(),
+            next: next.filter(|_| full),
+        })
     }
 
     /// Tool uses that the reader may read, in the order of their numbers, those after one and up to

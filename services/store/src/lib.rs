@@ -44,6 +44,7 @@ pub mod records;
 pub mod redact;
 mod reindex;
 mod removal;
+mod said;
 pub mod search;
 pub mod sessions;
 pub mod sign_in;

@@ -286,34 +286,6 @@ impl TenantTx {
             .bind(from)
             .bind(to)
     }
-
-    /// Takes out of sessions what was said in them, and out of the queue the work that would make
-    /// something of it. Sessions that began before the filter's moment; its kinds do not count.
-    ///
-    /// # Errors
-    /// As any call of the store.
-    pub async fn scrub_sessions(&mut self, filter: &PurgeFilter) -> Result<(), StoreError> {
-        sqlx::query(
-            "with scrubbed as (
-               update sessions s set last_reply = null, source = null, model = null,
-                 end_reason = null, prompt_count = 0, tool_use_count = 0, turn_tool_uses = 0
-               where s.tenant_id = $1 and ($2::int[] is null or s.project_id = any ($2))
-                 and ($3::int is null or s.author_id = $3)
-                 and ($4::timestamptz is null or s.started_at < $4)
-               returning s.session_id)
-             update jobs j set payload = '{}',
-               state = case when j.state in ('queued', 'running') then 'cancelled' else j.state end
-             from scrubbed s
-             where j.tenant_id = $1 and j.session_id = s.session_id",
-        )
-        .bind(self.tenant.key())
-        .bind(project_keys(&filter.projects))
-        .bind(filter.author.map(|author| author.key))
-        .bind(filter.before)
-        .execute(&mut *self.tx)
-        .await?;
-        Ok(())
-    }
 }
 
 fn record_codes(kinds: &[Kind]) -> Vec<i16> {

@@ -125,8 +125,27 @@ impl From<Columns> for ListedSession {
     }
 }
 
+/// Whether the reader may know of session `s`: it is their own, or they may read something of it.
+/// Binds are those of `records/row.rs`; $4 is whether tool uses may be read.
+macro_rules! known {
+    () => {
+        concat!(
+            "(s.author_id = $2 or exists (
+               select from records r
+               where r.tenant_id = $1 and r.session_id = s.session_id and ",
+            $crate::records::row::readable!("r"),
+            ") or ($4 and exists (
+               select from tool_uses t
+               where t.tenant_id = $1 and t.session_id = s.session_id and ",
+            $crate::tool_uses::readable!(),
+            ")))"
+        )
+    };
+}
+pub(crate) use known;
+
 /// Sessions `s` of the reader's projects on which the condition holds and of which the reader may
-/// read something, the newest first. Binds are those of `records/row.rs`; $4 is whether tool uses
+/// know, the newest first. Binds are those of `records/row.rs`; $4 is whether tool uses
 /// may be read, $5 how many sessions there are at most.
 macro_rules! sessions {
     ($condition:literal) => {
@@ -141,16 +160,9 @@ macro_rules! sessions {
                  select s.* from sessions s
                  where s.tenant_id = $1 and s.project_id = f.project_id and ",
             $condition,
-            "      and (s.author_id = $2 or exists (
-                     select from records r
-                     where r.tenant_id = $1 and r.session_id = s.session_id and ",
-            readable!("r"),
-            "      ) or ($4 and exists (
-                     select from tool_uses t
-                     where t.tenant_id = $1 and t.session_id = s.session_id and ",
-            readable_tool_use!(),
-            "      )))
-                 order by s.started_at desc, s.session_id desc limit $5) n
+            "      and ",
+            known!(),
+            "    order by s.started_at desc, s.session_id desc limit $5) n
                where f.tenant_id = $1 and ($3::int[] is null or f.project_id = any ($3))
                order by n.started_at desc, n.session_id desc limit $5) s
              join projects p on p.tenant_id = $1 and p.project_id = s.project_id

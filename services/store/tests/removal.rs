@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use cairn_domain::event::{EventBody, EventDraft};
 use cairn_domain::ids::PrincipalId;
 use cairn_domain::kind::{Counts, Kind};
 use cairn_domain::project::ProjectSet;
@@ -18,6 +19,7 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use support::*;
+use uuid::Uuid;
 
 fn everything(author: Option<PrincipalId>) -> PurgeFilter {
     PurgeFilter {
@@ -54,7 +56,7 @@ async fn purge(db: &TestDb, twin: &Twin, filter: &PurgeFilter) -> Counts {
         }
     }
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    tx.scrub_sessions(filter).await.expect("scrubbed");
+    while tx.scrub_sessions(filter).await.expect("scrubbed") > 0 {}
     tx.commit().await.expect("commit");
     assert_eq!(counted, removed, "a dry run says what is removed");
     removed
@@ -211,6 +213,59 @@ async fn a_purge_keeps_to_kind_project_and_time() {
 }
 
 #[tokio::test]
+async fn what_was_said_goes_with_any_kind_but_lists() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let told = [
+        event(EventBody::SessionStart {
+            source: Some("startup".to_owned()),
+            model: None,
+        }),
+        prompt("what?"),
+        tool_use("out"),
+        turn_end("sesame is open"),
+    ];
+    let elsewhere = told.clone().map(|one| EventDraft {
+        event_id: Uuid::now_v7(),
+        ..in_project("other", one)
+    });
+    record(&db.store, &twin, twin.member, &told).await;
+    record(&db.store, &twin, twin.member, &elsewhere).await;
+    let mut admin = db.admin().await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let project = tx.find_projects("my-app").await.expect("find").remove(0);
+    tx.commit().await.expect("commit");
+    let of = |kinds: &[Kind]| PurgeFilter {
+        projects: ProjectSet::Only(project.members.clone()),
+        author: None,
+        before: Some(minute(1)),
+        kinds: kinds.to_vec(),
+    };
+    let all_but_prompts = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Prompt);
+    let all_but_prompts: Vec<Kind> = all_but_prompts.collect();
+    let counts = "select (prompt_count * 10 + tool_use_count)::bigint from sessions
+        order by session_id limit 1";
+    let started = "select count(*) from sessions where source is not null";
+    purge(&db, &twin, &of(&[Kind::WorkEntry])).await;
+    assert_eq!(rows_with(&mut admin, "sesame").await.len(), 4);
+    assert_eq!(number(&mut admin, counts).await, 11);
+    purge(&db, &twin, &of(&all_but_prompts)).await;
+    // The other project's stay.
+    assert_eq!(rows_with(&mut admin, "sesame").await.len(), 2);
+    assert_eq!(number(&mut admin, counts).await, 10, "its prompt is there");
+    assert_eq!(number(&mut admin, started).await, 2);
+    let queued = "select count(*) from jobs where state = 'queued'";
+    assert_eq!(number(&mut admin, queued).await, 1);
+    purge(&db, &twin, &of(&[Kind::Prompt])).await;
+    assert_eq!(number(&mut admin, counts).await, 0);
+    assert_eq!(number(&mut admin, started).await, 1);
+    // Nothing is left to do, and to do it again changes nothing.
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let again = tx.scrub_sessions(&of(&Kind::ALL)).await;
+    assert_eq!(again.expect("looked"), 0);
+}
+
+#[tokio::test]
 async fn a_claim_goes_with_the_entries_of_its_holder() {
     let db = TestDb::new().await;
     let twin = db.twins.0;
@@ -222,7 +277,7 @@ async fn a_claim_goes_with_the_entries_of_its_holder() {
     let claim = WorkEntryDraft::parse("launch", fields, None).expect("an entry");
     let claim = claim.with_action(Some(Action::Claim { minutes: 60 }));
     let mut draft = entry("launch", 1, json!({"task": "docs"}));
-    if let cairn_domain::event::EventBody::WorkEntry { entry, .. } = &mut draft.body {
+    if let EventBody::WorkEntry { entry, .. } = &mut draft.body {
         *entry = claim.expect("a task");
     }
     let events = prepared(&[draft]);
@@ -328,14 +383,9 @@ async fn what_was_private_to_a_removed_member_goes_after_its_time() {
     };
     assert_eq!(expire(minute(0)).await, 0, "not yet");
     assert_eq!(expire(minute(1)).await, 3);
+    assert_eq!(expire(minute(1)).await, 2, "a session and a job");
     assert_eq!(expire(minute(1)).await, 0);
-    let left = rows_with(&mut admin, "sesame").await;
-    // The queue of what observers do has words of its own rules.
-    let left: Vec<_> = left
-        .iter()
-        .filter(|row| !row.starts_with("jobs "))
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(rows_with(&mut admin, "sesame").await, Vec::<String>::new());
     assert_eq!(rows_with(&mut admin, "for the team").await.len(), 1);
     let unread = "select count(*) from members where private_gone_at is not null";
     assert_eq!(number(&mut admin, unread).await, 1);

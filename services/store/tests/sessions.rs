@@ -5,6 +5,8 @@ mod support;
 
 use cairn_domain::filter::ByAuthor;
 use cairn_domain::ids::PrincipalId;
+use cairn_domain::kind::Kind;
+use cairn_store::export::ExportFilter;
 use cairn_store::sessions::SessionPick;
 use cairn_store::test_util::{TestDb, Twin};
 use support::*;
@@ -138,4 +140,56 @@ async fn pages_walk_from_new_to_old_and_names_find_one() {
         None
     );
     tx.commit().await.expect("commit");
+}
+
+/// The sessions that an export of somebody names, looked at one by one.
+async fn exported(db: &TestDb, by: PrincipalId, evidence: bool) -> Vec<String> {
+    let filter = ExportFilter {
+        author: None,
+        kinds: Kind::ALL.to_vec(),
+    };
+    let twin: Twin = db.twins.0;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let (mut names, mut after) = (Vec::new(), 0);
+    loop {
+        let found = tx
+            .export_sessions(&filter, &reader(by), evidence, after, 1)
+            .await
+            .expect("read");
+        names.extend(found.rows.into_iter().map(|session| session.session));
+        match found.next {
+            Some(next) => after = next,
+            None => break,
+        }
+    }
+    tx.commit().await.expect("commit");
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn an_export_names_the_sessions_that_a_list_does() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let events = [
+        at(1, in_session("a-private", private(observation("one")))),
+        at(2, in_session("b-asked", prompt("two"))),
+        at(3, in_session("c-calls", tool_use("three"))),
+        at(4, in_session("d-private", private(tool_use("four")))),
+        at(5, in_session("e-open", observation("five"))),
+    ];
+    record(&db.store, &twin, twin.member, &events).await;
+    let all = ["a-private", "b-asked", "c-calls", "d-private", "e-open"];
+    assert_eq!(exported(&db, twin.member, true).await, all);
+    assert_eq!(exported(&db, twin.owner, true).await, ["c-calls", "e-open"]);
+    assert_eq!(exported(&db, twin.owner, false).await, ["e-open"]);
+    let shared = r#"{"prompt_visibility":"team","evidence_visibility":"author"}"#;
+    set(&db, shared).await;
+    assert_eq!(exported(&db, twin.owner, true).await, ["b-asked", "e-open"]);
+    for (by, evidence) in [(twin.member, false), (twin.owner, true)] {
+        let listed = seen(&db, by, evidence).await.into_iter();
+        let mut listed: Vec<String> = listed.map(|(name, _)| name).collect();
+        listed.sort();
+        assert_eq!(exported(&db, by, evidence).await, listed);
+    }
 }

@@ -64,6 +64,7 @@ const COVERED: &[&str] = &[
     "expire",
     "expire_audit",
     "expire_removed_members",
+    "expire_said",
     "expire_usage",
     "export_records",
     "export_sessions",
@@ -627,8 +628,8 @@ async fn what_leaves_a_tenant_holds_nothing_of_the_other() {
             };
             let sees = usize::from(author.is_none());
             let all = reader(who);
-            let sessions = tx.export_sessions(&filter, &all, 0, 100).await;
-            assert_eq!(sessions.expect("read").len(), sees);
+            let sessions = tx.export_sessions(&filter, &all, true, 0, 100).await;
+            assert_eq!(sessions.expect("read").rows.len(), sees);
             let tool_uses = tx.export_tool_uses(&filter, &all, (0, 100), 100).await;
             assert_eq!(tool_uses.expect("read").len(), sees);
             let span = ExportSpan {
@@ -678,12 +679,15 @@ async fn what_is_removed_leaves_the_other_tenant_as_it_was() {
         let counted = tx.count_purge(&filter, span).await.expect("counted");
         let purged = tx.purge_some(&filter, span, purger).await.expect("purged");
         assert_eq!((counted, purged.total()), (purged, sees));
-        tx.scrub_sessions(&filter).await.expect("scrubbed");
+        let scrubbed = tx.scrub_sessions(&filter).await.expect("scrubbed");
+        assert_eq!(scrubbed, u64::from(sees > 0));
     }
     for kind in Kind::ALL {
         let gone = tx.expire(kind, minute(1_000_000), 100, minute(2)).await;
         assert_eq!(gone.expect("expired"), 0, "all was purged");
     }
+    let said = tx.expire_said(minute(1_000_000), 100).await;
+    assert_eq!(said.expect("expired"), 0, "all was purged");
     let gone = tx.expire_removed_members(minute(1_000_000), 100, minute(2));
     assert_eq!(gone.await.expect("expired"), 0);
     tx.expire_audit(100).await.expect("its own");

@@ -3,11 +3,10 @@
 use cairn_wire::domain::kind::Kind;
 use cairn_wire::domain::observation::{Concept, ObservationType};
 use cairn_wire::domain::wrapper_tags::{strip, strip_json};
-use cairn_wire::export::{ExportLine, ToolUseLine, WorkEntryLine};
+use cairn_wire::export::{ExportLine, ToolUseLine};
 use cairn_wire::observations::{ObservationFields, SummaryFields};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::tables::Row;
@@ -165,6 +164,8 @@ pub(super) fn tool_use(row: &Row, names: &Names, event_id: Uuid) -> Option<Expor
     let tool = row.text("tool")?;
     let line = line(row, names, Kind::ToolUse.name());
     line.session.as_ref()?;
+    // Some versions keep calls that were worked off, without what was in them.
+    row.text("input").or_else(|| row.text("output"))?;
     let side = |column: &str| {
         let text = row.text(column).unwrap_or_default();
         strip_json(&text).into_owned()
@@ -183,26 +184,6 @@ pub(super) fn tool_use(row: &Row, names: &Names, event_id: Uuid) -> Option<Expor
             ..ToolUseLine::default()
         }),
         ..line
-    })
-}
-
-pub(super) fn work_entry(row: &Row, names: &Names, event_id: Uuid) -> Option<ExportLine> {
-    let list = stripped(row.text("list"));
-    let fields: Value = serde_json::from_str(&strip_json(&row.text("fields")?)).ok()?;
-    (!list.is_empty() && fields.is_object()).then(|| ExportLine {
-        id: Some(row.id().to_string()),
-        event_id: Some(event_id),
-        work_entry: Some(WorkEntryLine {
-            list,
-            fields: RawValue::from_string(fields.to_string()).ok(),
-            // In the order of time, as they were folded there.
-            hlc: row
-                .number("created")
-                .and_then(moment)
-                .map(|at| format!("{}.0", at.timestamp_millis())),
-            ..WorkEntryLine::default()
-        }),
-        ..line(row, names, Kind::WorkEntry.name())
     })
 }
 

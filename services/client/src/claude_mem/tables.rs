@@ -101,8 +101,9 @@ pub(super) struct Source {
     pub line: fn(&Row, &Names, Uuid) -> Option<ExportLine>,
 }
 
-/// In the order of an export.
-pub(super) const SOURCES: [Source; 7] = [
+/// All that hold memory, in every published version up to 13; in the order of an export. Tool calls
+/// stand in the queue of its worker alone, until they are worked off; work lists it has none.
+pub(super) const SOURCES: [Source; 5] = [
     Source {
         table: "sdk_sessions",
         statement: sessions,
@@ -110,11 +111,6 @@ pub(super) const SOURCES: [Source; 7] = [
     },
     Source {
         table: "pending_messages",
-        statement: tool_uses,
-        line: lines::tool_use,
-    },
-    Source {
-        table: "tool_uses",
         statement: tool_uses,
         line: lines::tool_use,
     },
@@ -133,15 +129,10 @@ pub(super) const SOURCES: [Source; 7] = [
         statement: tool_uses,
         line: lines::prompt,
     },
-    Source {
-        table: "work_state_entries",
-        statement: observations,
-        line: lines::work_entry,
-    },
 ];
 
 /// Columns of what is imported, whichever table has them.
-const WANTED: [Wanted; 35] = [
+const WANTED: [Wanted; 32] = [
     ("id", &["id"]),
     ("project", &["merged_into_project", "project"]),
     ("own_project", &["project"]),
@@ -168,13 +159,10 @@ const WANTED: [Wanted; 35] = [
     ("notes", &["notes"]),
     ("prompt", &["prompt_text"]),
     ("number", &["prompt_number"]),
-    ("message_type", &["message_type"]),
     ("tool", &["tool_name"]),
     ("input", &["tool_input"]),
-    ("output", &["tool_response", "tool_output"]),
+    ("output", &["tool_response"]),
     ("host_id", &["tool_use_id"]),
-    ("list", &["list", "list_name"]),
-    ("fields", &["fields", "data"]),
     (
         "content_session",
         &["content_session_id", "claude_session_id"],

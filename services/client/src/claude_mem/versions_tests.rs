@@ -158,6 +158,7 @@ fn make(path: &Path, version: Version) {
             "insert into pending_messages (session_db_id, {host}, message_type, tool_name,
                tool_input, tool_response, prompt_number, created_at_epoch)
              values (1, 's-1', 'observation', 'Bash', '{{\"command\":\"make\"}}', '\"ok\"', 1, {AT}),
+               (1, 's-1', 'observation', 'Bash', null, null, 1, {AT}),
                (1, 's-1', 'summarize', null, null, null, 1, {AT})"
         ));
     }
@@ -295,6 +296,27 @@ fn what_reading_and_work_cost_comes_out_the_same(#[case] version: Version) {
     });
     let here = here.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
     assert_eq!(here, there);
+}
+
+#[test]
+fn tables_that_no_version_has_are_not_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("claude-mem.db");
+    make(&path, Thirteen);
+    let (_, before) = read(&path, &[]);
+    let connection = Connection::open(&path).expect("open");
+    connection
+        .execute_batch(&format!(
+            "create table tool_uses (id integer primary key, content_session_id text,
+               tool_name text, tool_input text, tool_response text, created_at_epoch integer);
+             insert into tool_uses values (1, 's-1', 'Bash', '{{}}', '1', {AT});
+             create table work_state_entries (id integer primary key, memory_session_id text,
+               list text, fields text, created_at_epoch integer);
+             insert into work_state_entries values (1, 'm-1', 'docs', '{{}}', {AT})"
+        ))
+        .expect("made");
+    let (_, after) = read(&path, &[]);
+    assert_eq!(json!(after), json!(before));
 }
 
 #[test]

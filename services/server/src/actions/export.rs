@@ -1,12 +1,10 @@
 //! Export: what the caller may read, as lines, written while they are sent (contract 20.4).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+mod lines;
 
-use axum::body::Bytes;
+use std::sync::Arc;
+
 use cairn_domain::Rejection;
-use cairn_domain::hex::hex;
 use cairn_domain::kind::Kind;
 use cairn_domain::limits;
 use cairn_domain::project::Reader;
@@ -18,37 +16,29 @@ use cairn_store::export::{
 };
 use cairn_store::purge::Span;
 use cairn_store::{StoreError, TenantTx};
-use cairn_wire::export::{ExportEnd, ExportHead, ExportLine, ExportQuery, FORM, WorkEntryLine};
+use cairn_wire::export::{ExportHead, ExportLine, ExportQuery, FORM, WorkEntryLine};
 use cairn_wire::observations::Record;
-use cairn_wire::{Code, Problem};
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::Failure;
 use super::projects::place_by_id;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::exports::OpenExport;
+use lines::{Counted, Lines, json_line};
+pub use lines::{Part, Parts};
 
-/// How long a caller waits for a turn.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Seconds after which a caller who got no turn may come back.
-const RETRY_SECONDS: u32 = 10;
 /// The word for the caller's own records.
 pub const ME: &str = "me";
-
-/// Parts of an export, as they are written. One that ends without the last line was cut off.
-pub type Parts = mpsc::Receiver<Result<Bytes, StoreError>>;
 
 /// Begins an export; the parts come while it is read. What the caller may not read is not in it:
 /// others' private records are their authors' alone, whoever asks.
 ///
 /// # Errors
-/// `not_found` for an unknown author or project, `invalid_field`, a lacking scope, `overloaded` if
-/// too many are under way, or an unavailable store.
+/// `not_found` for an unknown author or project, `invalid_field`, a lacking scope, `rate_limited` if
+/// the caller has one under way, `overloaded` if too many are, or an unavailable store.
 pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Result<Parts, Failure> {
     let is_own = query.author.as_deref() == Some(ME);
     let scope = match is_own {
@@ -62,13 +52,7 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Resu
     if !shows_evidence {
         kinds.retain(|kind| *kind != Kind::ToolUse);
     }
-    let turn = Arc::clone(&app.exports).acquire_owned();
-    let turn = tokio::time::timeout(PATIENCE, turn).await;
-    let Ok(Ok(turn)) = turn else {
-        return Err(Problem::fault(Code::Overloaded)
-            .retry_after(RETRY_SECONDS)
-            .into());
-    };
+    let open = app.exports.open(caller.tenant, caller.principal)?;
     let now = app.clock.now();
     let mut tx = app.store.tenant(caller.tenant, "export.begin").await?;
     let reader = place_by_id(&mut tx, caller, query.project.as_deref())
@@ -93,7 +77,6 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Resu
     })
     .await?;
     tx.commit().await?;
-    let (parts, reading) = mpsc::channel(1);
     let export = Export {
         app: Arc::clone(app),
         caller: caller.clone(),
@@ -103,7 +86,7 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Resu
         shows_evidence,
         whole,
         began_at: now,
-        _turn: turn,
+        open,
     };
     let head = ExportHead {
         cairn_export: FORM,
@@ -111,12 +94,14 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Resu
         source: caller.tenant.uuid(),
         exported_at: now,
     };
+    let (mut out, reading) = Lines::open(limits::EXPORT_TIME);
     tokio::spawn(async move {
-        let mut out = Lines::new(parts);
         if let Err(failed) = export.write(&head, &mut out).await {
             tracing::warn!(error = %failed, "an export was cut off");
-            out.fail(failed).await;
         }
+        // Whoever sees the end of one may begin another.
+        drop(export);
+        drop(out);
     });
     Ok(reading)
 }
@@ -132,7 +117,7 @@ struct Export {
     shows_evidence: bool,
     whole: Span,
     began_at: DateTime<Utc>,
-    _turn: OwnedSemaphorePermit,
+    open: OpenExport,
 }
 
 impl Export {
@@ -167,26 +152,32 @@ impl Export {
     async fn sessions(&self, out: &mut Lines) -> Result<(), StoreError> {
         let mut after = 0;
         loop {
+            out.taken().await?;
+            let turn = self.open.turn().await;
             let mut tx = self.begin("export.sessions").await?;
             let limit = limits::EXPORT_BATCH;
+            let (filter, evidence) = (&self.filter, self.shows_evidence);
             let found = tx
-                .export_sessions(&self.filter, &self.reader, after, limit)
+                .export_sessions(filter, &self.reader, evidence, after, limit)
                 .await?;
             tx.commit().await?;
-            let Some(last) = found.last() else {
-                return Ok(());
-            };
-            after = last.place;
-            let lines = found
-                .into_iter()
-                .map(|session| Ok((Some("session"), json_line(&session_line(session))?)));
+            drop(turn);
+            let lines = found.rows.into_iter();
+            let lines =
+                lines.map(|session| Ok((Some("session"), json_line(&session_line(session))?)));
             out.send(lines.collect::<Result<_, StoreError>>()?).await?;
+            match found.next {
+                Some(next) => after = next,
+                None => return Ok(()),
+            }
         }
     }
 
     async fn tool_uses(&self, out: &mut Lines) -> Result<(), StoreError> {
         let (mut after, upto) = self.whole.tool_uses;
         loop {
+            out.taken().await?;
+            let turn = self.open.turn().await;
             let mut tx = self.begin("export.tool_uses").await?;
             let limit = limits::EXPORT_BATCH;
             let found = tx
@@ -200,6 +191,7 @@ impl Export {
             let lines =
                 tokio::task::spawn_blocking(|| found.into_iter().map(tool_use_line).collect());
             let lines: Result<_, StoreError> = joined(lines.await)?;
+            drop(turn);
             out.send(lines?).await?;
         }
     }
@@ -216,6 +208,8 @@ impl Export {
                 upto,
                 arrived_before,
             };
+            out.taken().await?;
+            let turn = self.open.turn().await;
             let mut tx = self.begin("export.records").await?;
             let limit = limits::EXPORT_BATCH;
             let batch = tx
@@ -228,6 +222,7 @@ impl Export {
                 rows.map(|row| row_line(row, shows_evidence)).collect()
             });
             let lines: Result<_, StoreError> = joined(lines.await)?;
+            drop(turn);
             out.send(lines?).await?;
             match batch.next {
                 Some(next) => after = next,
@@ -239,69 +234,6 @@ impl Export {
 
 fn joined<T>(done: Result<T, tokio::task::JoinError>) -> Result<T, StoreError> {
     done.map_err(|error| StoreError::Bug(error.into()))
-}
-
-/// A line with the kind it counts as; the head counts as none.
-type Counted = (Option<&'static str>, Vec<u8>);
-
-/// The way out: counts lines and digests their bytes.
-struct Lines {
-    parts: mpsc::Sender<Result<Bytes, StoreError>>,
-    digest: Sha256,
-    counts: BTreeMap<String, u64>,
-}
-
-impl Lines {
-    fn new(parts: mpsc::Sender<Result<Bytes, StoreError>>) -> Self {
-        Self {
-            parts,
-            digest: Sha256::new(),
-            counts: BTreeMap::new(),
-        }
-    }
-
-    /// Sends lines; waits until the reader has room for them.
-    async fn send(&mut self, lines: Vec<Counted>) -> Result<(), StoreError> {
-        let mut bytes = Vec::with_capacity(lines.iter().map(|(_, line)| line.len()).sum());
-        for (kind, line) in lines {
-            bytes.extend(line);
-            if let Some(kind) = kind {
-                *self.counts.entry(kind.to_owned()).or_default() += 1;
-            }
-        }
-        self.digest.update(&bytes);
-        self.put(bytes).await
-    }
-
-    /// Sends the last line.
-    async fn end(&mut self) -> Result<(), StoreError> {
-        let end = ExportEnd {
-            cairn_export_end: FORM,
-            counts: std::mem::take(&mut self.counts),
-            sha256: hex(&std::mem::take(&mut self.digest).finalize()),
-        };
-        self.put(json_line(&end)?).await
-    }
-
-    async fn put(&self, bytes: Vec<u8>) -> Result<(), StoreError> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let sent = self.parts.send(Ok(bytes.into())).await;
-        // Who has gone away reads no more.
-        sent.map_err(|_| StoreError::Unavailable)
-    }
-
-    /// Breaks off, so that nobody takes what there is for the whole.
-    async fn fail(&self, why: StoreError) {
-        drop(self.parts.send(Err(why)).await);
-    }
-}
-
-fn json_line(line: &impl Serialize) -> Result<Vec<u8>, StoreError> {
-    let mut bytes = serde_json::to_vec(line).map_err(|error| StoreError::Bug(error.into()))?;
-    bytes.push(b'\n');
-    Ok(bytes)
 }
 
 fn session_line(session: ExportedSession) -> ExportLine {

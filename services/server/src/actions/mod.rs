@@ -16,6 +16,7 @@ pub mod purge;
 pub mod search;
 pub mod sessions;
 pub mod sign_in;
+mod still;
 pub mod tenant;
 pub mod tenant_deletion;
 pub mod timeline;

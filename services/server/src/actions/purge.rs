@@ -4,7 +4,6 @@
 use cairn_domain::Rejection;
 use cairn_domain::ids::TenantId;
 use cairn_domain::kind::{Counts, Kind};
-use cairn_domain::project::ProjectSet;
 use cairn_domain::scope::Scope;
 use cairn_store::Store;
 use cairn_store::purge::{PurgeFilter, Purger, Span};
@@ -12,6 +11,7 @@ use cairn_wire::export::counts_by_kind;
 use cairn_wire::purge::{PurgeAnswer, PurgeAsk};
 
 use super::projects::{place, widest_reader};
+use super::still::may_still;
 use super::{Attempts, Failure};
 use crate::app::App;
 use crate::auth::Caller;
@@ -20,7 +20,7 @@ use crate::auth::Caller;
 ///
 /// # Errors
 /// `invalid_field` if nothing is named, `not_found` for an unknown author or project, a lacking
-/// scope, or an unavailable store.
+/// scope, `credential_revoked` if the caller's rights end meanwhile, or an unavailable store.
 pub async fn purge(app: &App, caller: &Caller, ask: &PurgeAsk) -> Result<PurgeAnswer, Failure> {
     caller.require(Scope::TenantAdmin)?;
     ask.check()?;
@@ -49,7 +49,10 @@ pub async fn purge(app: &App, caller: &Caller, ask: &PurgeAsk) -> Result<PurgeAn
     };
     let counts = match ask.dry_run {
         true => count_all(&app.store, caller.tenant, &filter).await?,
-        false => remove_all(&app.store, caller.tenant, &filter, purger).await?,
+        false => {
+            let by = Some((app, caller));
+            remove_all(&app.store, caller.tenant, &filter, purger, by).await?
+        }
     };
     Ok(PurgeAnswer {
         counts: counts_by_kind(&counts),
@@ -78,15 +81,17 @@ pub async fn count_all(
     Ok(counts)
 }
 
-/// Removes all that meets a filter now, in small transactions.
+/// Removes all that meets a filter now, in small transactions, as long as whoever it is `by` may;
+/// the operator always does.
 ///
 /// # Errors
-/// The store's: what was removed until then stays so.
+/// `credential_revoked`, and the store's: what was removed until then stays so.
 pub async fn remove_all(
     store: &Store,
     tenant: TenantId,
     filter: &PurgeFilter,
     purger: Purger<'_>,
+    by: Option<(&App, &Caller)>,
 ) -> Result<Counts, Failure> {
     let mut counts = Counts::default();
     let mut tx = store.tenant(tenant, "purge.span").await?;
@@ -94,40 +99,40 @@ pub async fn remove_all(
     tx.commit().await?;
     for part in whole.parts() {
         loop {
-            let removed = step(store, tenant, filter, Some((part, purger))).await?;
-            if removed.total() == 0 {
+            let removed = step(store, tenant, Some((part, purger)), filter, by).await?;
+            if removed.0.total() == 0 {
                 break;
             }
-            counts += removed;
+            counts += removed.0;
         }
     }
-    let is_everything = filter.kinds.len() == Kind::ALL.len();
-    if is_everything && !matches!(&filter.projects, ProjectSet::Only(none) if none.is_empty()) {
-        step(store, tenant, filter, None).await?;
-    }
+    while step(store, tenant, None, filter, by).await?.1 > 0 {}
     Ok(counts)
 }
 
-/// One transaction of a writer, tried again if another was quicker: some of a span, or else what
-/// was said in sessions.
+/// One transaction of a writer, tried again if another was quicker: some of a span, or else of what
+/// was said in sessions. How much it was, of what is counted and of the rest.
 async fn step(
     store: &Store,
     tenant: TenantId,
-    filter: &PurgeFilter,
     part: Option<(Span, Purger<'_>)>,
-) -> Result<Counts, Failure> {
+    filter: &PurgeFilter,
+    by: Option<(&App, &Caller)>,
+) -> Result<(Counts, u64), Failure> {
     let _turn = store.turn(tenant).await?;
     let mut attempts = Attempts::default();
     loop {
         let done = async {
             let mut tx = store.tenant(tenant, "purge.remove").await?;
-            let mut counts = Counts::default();
-            match part {
-                Some((span, purger)) => counts += tx.purge_some(filter, span, purger).await?,
-                None => tx.scrub_sessions(filter).await?,
+            if let Some((app, caller)) = by {
+                may_still(&mut tx, caller, Scope::TenantAdmin, app.clock.now()).await?;
             }
+            let done = match part {
+                Some((span, purger)) => (tx.purge_some(filter, span, purger).await?, 0),
+                None => (Counts::default(), tx.scrub_sessions(filter).await?),
+            };
             tx.commit().await?;
-            Ok::<_, Failure>(counts)
+            Ok::<_, Failure>(done)
         };
         match done.await {
             Err(failure) if attempts.go_on_after(&failure).await => {}

@@ -82,7 +82,7 @@ impl PurgeCommand {
         };
         let counts = match ask.dry_run {
             true => count_all(store, tenant, &filter).await?,
-            false => remove_all(store, tenant, &filter, purger).await?,
+            false => remove_all(store, tenant, &filter, purger, None).await?,
         };
         let counts = counts_by_kind(&counts).into_iter();
         let counts: Vec<String> = counts.map(|(kind, n)| format!("{kind} {n}")).collect();

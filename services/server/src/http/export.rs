@@ -15,7 +15,8 @@ use cairn_wire::export::ExportQuery;
 use hyper::body::Frame;
 
 use super::extract::ApiQuery;
-use crate::actions::{Failure, export};
+use crate::actions::Failure;
+use crate::actions::export::{self, Part};
 use crate::app::App;
 use crate::auth::Caller;
 
@@ -34,7 +35,10 @@ pub async fn show(
     ApiQuery(query): ApiQuery<ExportQuery>,
 ) -> Result<Response, Failure> {
     let parts = export::begin(&app, &caller, &query).await?;
-    let mut response = Response::new(Body::new(Lines(parts)));
+    let mut response = Response::new(Body::new(Lines {
+        parts,
+        is_whole: false,
+    }));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -42,7 +46,10 @@ pub async fn show(
 }
 
 /// A body of parts as they come.
-struct Lines(export::Parts);
+struct Lines {
+    parts: export::Parts,
+    is_whole: bool,
+}
 
 impl HttpBody for Lines {
     type Data = Bytes;
@@ -52,7 +59,14 @@ impl HttpBody for Lines {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
-        let part = self.0.poll_recv(context);
-        part.map(|part| part.map(|part| part.map(Frame::data)))
+        self.parts.poll_recv(context).map(|part| match part {
+            Some(Part::Lines(lines)) => Some(Ok(Frame::data(lines))),
+            Some(Part::End(line)) => {
+                self.is_whole = true;
+                Some(Ok(Frame::data(line)))
+            }
+            // Breaks the connection off, so that nobody takes what there is for the whole.
+            None => (!self.is_whole).then_some(Err(StoreError::Unavailable)),
+        })
     }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Caller, PROJECT, TestApp, item};
+use crate::support::stream::Stream;
+use crate::support::{Caller, PROJECT, TestApp, item, soon};
 
 async fn page(caller: &Caller, question: &str) -> Value {
     caller.get(&format!("/v1/changes?{question}")).await.ok()
@@ -69,6 +70,40 @@ async fn a_client_that_was_away_catches_up_and_brings_nothing_back_to_life() {
     let answer = owner.events(vec![again]).await.ok();
     assert_eq!(answer["items"][0]["status"], "deleted");
     assert_eq!(page(&member, "after=5").await["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_purged_work_entry_is_a_deletion_to_whoever_follows() {
+    let app = TestApp::start().await;
+    let (owner, member) = (app.owner().await, app.member().await);
+    owner.work("docs", json!({"task": "sesame"})).await.ok();
+    member.work("docs", json!({"task": "barley"})).await.ok();
+    let before = page(&member, "").await;
+    let entry = before["items"][1]["id"].as_str().expect("an id");
+    assert_eq!(
+        lines(&before)[1],
+        format!("2 upsert work_entry {entry}"),
+        "{before}"
+    );
+    let mut stream = Stream::open(&member, "/v1/stream?after=3").await;
+    let ask = json!({"author": "ada", "kinds": ["work_entry"]});
+    let purged = owner.post("/v1/purge", ask).await.ok();
+    assert_eq!(purged["counts"], json!({"work_entry": 1}));
+    let after = page(&member, "after=3").await;
+    assert_eq!(lines(&after), [format!("4 delete work_entry {entry}")]);
+    let gone = &after["items"][0];
+    assert_eq!(gone["event_id"], before["items"][1]["event_id"]);
+    assert_eq!(gone.get("record"), None);
+    let told = soon(stream.line()).await;
+    assert_eq!(told, (4, format!("delete work_entry {entry}")));
+    // Read from the start, the deletion is all that is left of it.
+    let whole = page(&member, "").await;
+    assert!(!whole.to_string().contains("sesame"), "{whole}");
+    let of_it: Vec<String> = lines(&whole)
+        .into_iter()
+        .filter(|line| line.ends_with(entry))
+        .collect();
+    assert_eq!(of_it, [format!("4 delete work_entry {entry}")]);
 }
 
 #[tokio::test]

@@ -46,6 +46,7 @@ mod remembering;
 mod replicas;
 mod revocation;
 mod rights;
+mod rights_end;
 mod search;
 mod search_evidence;
 mod search_pages;

@@ -503,6 +503,8 @@ async fn what_is_over_its_time_goes_while_the_service_serves() {
     let tenant = app.db.twins.0.tenant.key();
     for old in [
         "update prompts set arrived_at = arrived_at - interval '8 days'",
+        "update sessions set replied_at = replied_at - interval '8 days'",
+        "update jobs set created_at = created_at - interval '8 days'",
         "update tool_uses set arrived_at = arrived_at - interval '29 days'",
         "update observations set arrived_at = arrived_at - interval '1000 days'",
     ] {
@@ -531,6 +533,21 @@ async fn what_is_over_its_time_goes_while_the_service_serves() {
     let began = Instant::now();
     while owner.get("/v1/prompts/1").await.status != 404 {
         assert!(began.elapsed() < DEADLINE, "the prompt is still there");
+        tokio::time::sleep(POLL).await;
+    }
+    // What was said goes with what was asked.
+    let said = "select count(*) from sessions s where tenant_id = $1 and (last_reply is not null
+          or exists (select from jobs where session_id = s.session_id and payload <> '{}'))";
+    loop {
+        let left: i64 = sqlx::query_scalar(said)
+            .bind(tenant)
+            .fetch_one(&mut admin)
+            .await
+            .expect("a count");
+        if left == 0 {
+            break;
+        }
+        assert!(began.elapsed() < DEADLINE, "what was said is still there");
         tokio::time::sleep(POLL).await;
     }
     assert_eq!(owner.get("/v1/observations/1").await.status, 200);

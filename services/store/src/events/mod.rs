@@ -263,7 +263,7 @@ impl TenantTx {
         self.insert_tool_uses(drafts, &packed, &plan).await?;
         let hlc = self.append_work_entries(batch, fresh, &plan).await?;
         self.insert_origins(fresh, &plan).await?;
-        self.save_sessions(&plan.sessions).await?;
+        self.save_sessions(&plan.sessions, batch.arrived_at).await?;
         self.save_projects(&plan).await?;
         self.enqueue_all(&plan.jobs).await?;
         Ok((plan, hlc))

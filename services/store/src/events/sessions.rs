@@ -170,7 +170,11 @@ impl TenantTx {
     }
 
     /// Writes back what the batch changed.
-    pub(super) async fn save_sessions(&mut self, sessions: &[Session]) -> Result<(), StoreError> {
+    pub(super) async fn save_sessions(
+        &mut self,
+        sessions: &[Session],
+        now: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
         if sessions.is_empty() {
             return Ok(());
         }
@@ -180,7 +184,8 @@ impl TenantTx {
                source = u.source, model = u.model, prompt_count = u.prompt_count,
                tool_use_count = u.tool_use_count, turn = u.turn, turn_open = u.turn_open,
                turn_private = u.turn_private, turn_tool_uses = u.turn_tool_uses,
-               last_reply = coalesce(u.last_reply, s.last_reply)
+               last_reply = coalesce(u.last_reply, s.last_reply),
+               replied_at = case when u.last_reply is null then s.replied_at else $14 end
              from unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::text[],
                $7::int[], $8::int[], $9::int[], $10::bool[], $11::bool[], $12::int[],
                $13::text[])
@@ -205,6 +210,7 @@ impl TenantTx {
         .bind(all.clone().map(|s| s.turn_private).collect::<Vec<_>>())
         .bind(all.clone().map(|s| s.turn_tool_uses).collect::<Vec<_>>())
         .bind(all.map(|s| s.last_reply.as_deref()).collect::<Vec<_>>())
+        .bind(now)
         .execute(&mut *self.tx)
         .await?;
         Ok(())

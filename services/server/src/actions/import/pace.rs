@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use cairn_domain::scope::Scope;
-use cairn_wire::{Code, Problem};
+use cairn_wire::Code;
 
 use crate::actions::Failure;
+use crate::actions::still::may_still;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::rates::take_events;
@@ -16,12 +17,8 @@ use crate::rates::take_events;
 /// `credential_revoked` if it has; the store's.
 pub(super) async fn may_go_on(app: &App, caller: &Caller, scope: Scope) -> Result<(), Failure> {
     let mut tx = app.store.tenant(caller.tenant, "import.rights").await?;
-    let may = caller.may_still(&mut tx, scope, app.clock.now()).await?;
-    tx.commit().await?;
-    match may {
-        true => Ok(()),
-        false => Err(Problem::new(Code::CredentialRevoked, "revoked meanwhile").into()),
-    }
+    may_still(&mut tx, caller, scope, app.clock.now()).await?;
+    Ok(tx.commit().await?)
 }
 
 /// Lines count as events that come as fast as any; an import waits where a batch would be refused.

@@ -5,6 +5,7 @@ pub mod browser;
 mod caller;
 pub mod frozen;
 pub mod process;
+pub mod steps;
 pub mod stream;
 
 use std::sync::Arc;
