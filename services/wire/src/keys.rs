@@ -19,7 +19,8 @@ pub struct KeyWrite {
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Days until it ends: 1 to 365; 90 if absent.
+    /// Days until it ends: 1 to 365; 90 if absent. One that is made with a sign-in or a service key
+    /// ends with that at the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_days: Option<u32>,
     /// Whether it is the tenant's, as for CI, and nobody's own.
