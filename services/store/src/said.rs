@@ -80,7 +80,8 @@ impl TenantTx {
                where s.tenant_id = $1 and ($2::int[] is null or s.project_id = any ($2))
                  and ($3::int[] is null or s.author_id = any ($3))
                  and ($4::timestamptz is null or s.started_at < $4)
-                 and ($5::timestamptz is null or s.replied_at < $5)
+                 and ($5::timestamptz is null
+                   or coalesce(s.replied_at, s.ended_at, s.started_at) < $5)
                  and (s.last_reply is not null
                    or ($6 and (s.prompt_count > 0 or s.source is not null or s.model is not null
                      or s.end_reason is not null))

@@ -266,6 +266,27 @@ async fn what_was_said_goes_with_any_kind_but_lists() {
 }
 
 #[tokio::test]
+async fn words_that_nobody_dated_are_as_old_as_their_session() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let events = [prompt("what?"), turn_end("sesame")];
+    record(&db.store, &twin, twin.member, &events).await;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    // The session began at minute 0, and they arrived at minute 10,000.
+    let dated = tx.expire_said(minute(10_000), 10).await;
+    assert_eq!(dated.expect("expired"), 0);
+    tx.commit().await.expect("commit");
+    sqlx::query("update sessions set replied_at = null")
+        .execute(&mut db.admin().await)
+        .await
+        .expect("undated");
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    assert_eq!(tx.expire_said(minute(0), 10).await.expect("expired"), 0);
+    assert_eq!(tx.expire_said(minute(1), 10).await.expect("expired"), 1);
+    assert_eq!(tx.expire_said(minute(1), 10).await.expect("expired"), 0);
+}
+
+#[tokio::test]
 async fn a_claim_goes_with_the_entries_of_its_holder() {
     let db = TestDb::new().await;
     let twin = db.twins.0;
