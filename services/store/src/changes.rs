@@ -35,6 +35,13 @@ pub struct Horizon {
     pub epoch: String,
 }
 
+/// How far a look at changes goes, found before its eyes are.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    horizon: Horizon,
+    prompts_shared: bool,
+}
+
 impl Horizon {
     pub(crate) fn of(latest: i64, epoch: Uuid, life: &str) -> Self {
         let digest = Sha256::new_with_prefix(epoch.as_bytes()).chain_update(life);
@@ -227,21 +234,46 @@ impl TenantTx {
     /// # Errors
     /// As any call of the store.
     pub async fn horizon_of_changes(&mut self) -> Result<Horizon, StoreError> {
-        Ok(self.look().await?.0)
+        Ok(self.reach_of_changes().await?.horizon)
     }
 
-    /// What has changed after a position, in order, as far as the room goes. A look at positions
+    /// How far a look at changes will go. Whose eyes it has is to be found after this: eyes that
+    /// are older would pass by what came between, and never see it.
+    ///
+    /// # Errors
+    /// As any call of the store.
+    pub async fn reach_of_changes(&mut self) -> Result<Reach, StoreError> {
+        let (latest, epoch, life, prompts_shared): (i64, Uuid, String, bool) = sqlx::query_as(
+            "select c.position, c.epoch, database_life(),
+               coalesce(t.settings ->> 'prompt_visibility' = 'team', false)
+             from tenant_counters c join tenants t on t.tenant_id = c.tenant_id
+             where c.tenant_id = $1",
+        )
+        .bind(self.tenant.key())
+        .fetch_one(&mut *self.tx)
+        .await?;
+        Ok(Reach {
+            horizon: Horizon::of(latest, epoch, &life),
+            prompts_shared,
+        })
+    }
+
+    /// What has changed after a position, in order, as far as the reach and the room go. A look at positions
     /// of which nothing may be told ends, too, after a bounded number of them.
     ///
     /// # Errors
     /// `Inconsistent` if a row holds a value of no meaning; as any call of the store.
     pub async fn changes(
         &mut self,
+        reach: Reach,
         after: i64,
         room: Room,
         whose: Whose<'_>,
     ) -> Result<Changes, StoreError> {
-        let (horizon, prompts_shared) = self.look().await?;
+        let Reach {
+            horizon,
+            prompts_shared,
+        } = reach;
         let looked_at = room.changes.saturating_mul(4);
         let looked_at = looked_at.clamp(LEAST_LOOKED_AT, limits::CHANGES_LOOKED_AT);
         let heads: Vec<Head> = sqlx::query_as(HEADS)
@@ -284,18 +316,5 @@ impl TenantTx {
             prompts_shared,
             items,
         })
-    }
-
-    async fn look(&mut self) -> Result<(Horizon, bool), StoreError> {
-        let (latest, epoch, life, shared): (i64, Uuid, String, bool) = sqlx::query_as(
-            "select c.position, c.epoch, database_life(),
-               coalesce(t.settings ->> 'prompt_visibility' = 'team', false)
-             from tenant_counters c join tenants t on t.tenant_id = c.tenant_id
-             where c.tenant_id = $1",
-        )
-        .bind(self.tenant.key())
-        .fetch_one(&mut *self.tx)
-        .await?;
-        Ok((Horizon::of(latest, epoch, &life), shared))
     }
 }

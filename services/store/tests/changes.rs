@@ -29,7 +29,9 @@ async fn look(store: &Store, twin: &Twin, after: i64, reader: &Reader) -> Change
 
 async fn look_with(store: &Store, twin: &Twin, after: i64, reader: &Reader, room: Room) -> Changes {
     let mut tx = store.tenant(twin.tenant, "test").await.expect("begin");
-    let found = tx.changes(after, room, Whose::Reader(reader)).await;
+    let reach = tx.reach_of_changes().await.expect("known");
+    let whose = Whose::Reader(reader);
+    let found = tx.changes(reach, after, room, whose).await;
     tx.commit().await.expect("commit");
     found.expect("found")
 }
@@ -211,7 +213,9 @@ async fn nobody_is_told_what_they_may_not_read_nor_that_it_is_gone() {
     );
     // What is read for several comes out for those who may.
     let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    let found = tx.changes(0, ROOM, Whose::Anybody).await.expect("found");
+    let reach = tx.reach_of_changes().await.expect("known");
+    let found = tx.changes(reach, 0, ROOM, Whose::Anybody).await;
+    let found = found.expect("found");
     assert_eq!(told(&found, &ada), gone);
     assert_eq!(told(&found, &here).len(), 1);
 }
@@ -293,6 +297,26 @@ async fn a_reader_beside_writers_misses_nothing() {
     assert_eq!(observations.count(), 75);
     let own = seen.values().filter(|line| line.starts_with("prompt"));
     assert_eq!(own.count(), 50, "those of another are skipped");
+}
+
+#[tokio::test]
+async fn what_comes_before_the_eyes_are_found_is_left_for_the_next_look() {
+    let db = TestDb::new().await;
+    let twin = db.twins.0;
+    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
+    let reach = tx.reach_of_changes().await.expect("known");
+    // Nobody is in the project yet; who looks does not see it.
+    let blind = reader_of(twin.owner, &[]);
+    record(&db.store, &twin, twin.owner, &[observation("first")]).await;
+    let found = tx.changes(reach, 0, ROOM, Whose::Reader(&blind)).await;
+    let found = found.expect("found");
+    assert_eq!((found.next, found.horizon.latest), (0, 0));
+    let me = reader(twin.owner);
+    let later = look(&db.store, &twin, found.next, &me).await;
+    assert_eq!(
+        told(&later, &me),
+        lines(&[(1, "project "), (2, "observation 1")])
+    );
 }
 
 #[tokio::test]

@@ -118,6 +118,7 @@ const COVERED: &[&str] = &[
     "observations_by_file",
     "promote_record",
     "purge_some",
+    "reach_of_changes",
     "read_tool_uses",
     "record_events",
     "redact_stored",
@@ -338,7 +339,8 @@ async fn reads_show_nothing_of_the_other_tenant() {
                 bytes: usize::MAX,
             };
             for whose in [Whose::Reader(&reader), Whose::Anybody] {
-                let found = tx.changes(0, room, whose).await.expect("its own");
+                let reach = tx.reach_of_changes().await.expect("its own");
+                let found = tx.changes(reach, 0, room, whose).await.expect("its own");
                 assert_eq!(found.told(&reader).count(), count);
                 assert_eq!((found.next, found.horizon.latest), (2, 2));
             }

@@ -20,13 +20,14 @@ use crate::auth::Caller;
 pub async fn list(app: &App, caller: &Caller, ask: &ChangesAsk) -> Result<ChangesAnswer, Failure> {
     caller.require(Scope::MemoryRead)?;
     let mut tx = app.store.tenant(caller.tenant, "changes.list").await?;
+    let reach = tx.reach_of_changes().await?;
     let reader = place(&mut tx, caller, ask.project.as_deref()).await?.reader;
     let room = Room {
         changes: usize::try_from(ask.limit).unwrap_or(usize::MAX),
         bytes: limits::CHANGES_BYTES,
     };
     let whose = Whose::Reader(&reader);
-    let found = tx.changes(ask.since.after, room, whose).await?;
+    let found = tx.changes(reach, ask.since.after, room, whose).await?;
     tx.commit().await?;
     let horizon = &found.horizon;
     ask.since.check(horizon.latest, &horizon.epoch)?;

@@ -177,7 +177,8 @@ impl Feed {
     async fn read(&self) -> Result<(), StoreError> {
         let (known, end) = (self.latest(), lock(&self.ring).end);
         let mut tx = self.store.tenant(self.tenant, "streams.look").await?;
-        let found = tx.changes(end, LOOK, Whose::Anybody).await?;
+        let reach = tx.reach_of_changes().await?;
+        let found = tx.changes(reach, end, LOOK, Whose::Anybody).await?;
         tx.commit().await?;
         self.is_at(known, Some(&found.horizon));
         let mut ring = lock(&self.ring);

@@ -272,10 +272,11 @@ impl Follower {
         let app = Arc::clone(&self.app);
         let permit = app.streams.reading.acquire().await;
         let mut tx = app.store.tenant(self.caller.tenant, "streams.read").await?;
+        let reach = tx.reach_of_changes().await?;
         let reader = place(&mut tx, &self.caller, self.project.as_deref()).await?;
         let reader = reader.reader;
         let whose = Whose::Reader(&reader);
-        let found = tx.changes(self.cursor, LOOK, whose).await?;
+        let found = tx.changes(reach, self.cursor, LOOK, whose).await?;
         tx.commit().await?;
         drop(permit);
         if !self.feed.is_alive_in(&found.horizon.epoch) {
