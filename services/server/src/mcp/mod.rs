@@ -2,6 +2,8 @@
 //! comes from its credential, never from a session.
 
 mod answer;
+#[cfg(feature = "fixtures")]
+mod fixtures;
 mod front;
 mod message;
 mod tools;
@@ -45,15 +47,24 @@ const EVENT_ID: &str = "dev.cairn/eventId";
 /// How long a host may keep the list of tools, in milliseconds.
 const LIST_TTL_MS: u64 = 300_000;
 
+/// What is served.
+#[cfg(not(feature = "fixtures"))]
+pub type Served = Memory;
+/// What is served to the conformance suite.
+#[cfg(feature = "fixtures")]
+pub type Served = fixtures::Fixtures;
+
 /// The service behind `/mcp`. Hosts and origins are checked by the HTTP layers before it.
-pub fn service(app: Arc<App>) -> StreamableHttpService<Memory, NeverSessionManager> {
+pub fn service(app: Arc<App>) -> StreamableHttpService<Served, NeverSessionManager> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_allowed_hosts(Vec::<String>::new())
         .with_max_request_body_bytes(limits::BODY_BYTES);
-    let memory = Memory { app };
-    StreamableHttpService::new(move || Ok(memory.clone()), Arc::default(), config)
+    let served = Memory { app };
+    #[cfg(feature = "fixtures")]
+    let served = fixtures::Fixtures::beside(served);
+    StreamableHttpService::new(move || Ok(served.clone()), Arc::default(), config)
 }
 
 /// The tools over the actions.
