@@ -84,7 +84,12 @@ pub fn check(message: &RawValue, headers: &HeaderMap) -> Result<(), Fault> {
             error,
         });
     }
-    match (id, unfit(method, &message["params"])) {
+    let unfit = match method.as_str() {
+        // Of no revision that has left sessions behind: it is a method that is not there.
+        "initialize" if is_modern(&message, headers) => None,
+        method => unfit(method, &message["params"]),
+    };
+    match (id, unfit) {
         (Some(_), Some(why)) => Err(Fault {
             status: StatusCode::OK,
             id: answered,
@@ -103,6 +108,14 @@ fn is_unknown_version(method: &str, message: &Value, headers: &HeaderMap) -> boo
     !is_negotiated
         && headers.contains_key(VERSION)
         && !ProtocolVersion::KNOWN_VERSIONS.contains(&requested(headers))
+}
+
+/// Whether a message says itself that it is of a revision without a handshake.
+fn is_modern(message: &Value, headers: &HeaderMap) -> bool {
+    let named = message["params"]["_meta"][VERSION_KEY].as_str();
+    let named = named.or_else(|| headers.get(VERSION)?.to_str().ok());
+    // Dates in this form compare as texts.
+    named.is_some_and(|named| named >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
 fn requested(headers: &HeaderMap) -> ProtocolVersion {
