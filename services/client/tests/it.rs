@@ -23,6 +23,7 @@ mod redaction;
 mod session_start;
 #[path = "it/shim.rs"]
 mod shim;
+mod shim_alone;
 #[path = "it/sign_in.rs"]
 mod sign_in;
 #[path = "it/spool.rs"]

@@ -685,7 +685,10 @@ fn rpc(body: &[u8]) -> Response {
             let version = call["params"]["protocolVersion"].clone();
             (200, json!({"result": {"protocolVersion": version}}))
         }
-        "tools/list" => (200, json!({"result": {"tools": []}})),
+        "tools/list" => (
+            200,
+            json!({"result": {"tools": [{"name": "of_the_service", "inputSchema": {}}]}}),
+        ),
         "tools/call" => (
             200,
             json!({"result": {"content": [{"type": "text", "text": "ok"}],

@@ -9,6 +9,7 @@ use rmcp::model::{
     CallToolRequestParams, ErrorCode, InitializeRequestParams, PaginatedRequestParams,
     ProtocolVersion,
 };
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -58,9 +59,9 @@ impl IntoResponse for Fault {
 /// # Errors
 /// The fault to answer with.
 pub fn check(message: &RawValue, headers: &HeaderMap) -> Result<(), Fault> {
-    // JSON it is, so only its depth can be in the way.
+    // JSON it is, so only its depth or a number without end can be in the way.
     let message: Value = serde_json::from_str(message.get())
-        .map_err(|_| Fault::no_request(Value::Null, "nested too deep"))?;
+        .map_err(|_| Fault::no_request(id_of(message), "nested too deep, or too large a number"))?;
     let id = message.get("id");
     if id.is_some_and(|id| !id.is_string() && id.as_i64().is_none()) {
         let why = "an id is a string or a whole number";
@@ -98,6 +99,19 @@ pub fn check(message: &RawValue, headers: &HeaderMap) -> Result<(), Fault> {
         // Nobody waits for the answer to a notification.
         _ => Ok(()),
     }
+}
+
+/// The id of a message of which not more can be read.
+fn id_of(message: &RawValue) -> Value {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+    }
+    let named: Option<Named<'_>> = serde_json::from_str(message.get()).ok();
+    let id = named.and_then(|named| serde_json::from_str::<Value>(named.id?.get()).ok());
+    id.filter(|id| id.is_string() || id.as_i64().is_some())
+        .unwrap_or_default()
 }
 
 /// Whether the header names a version that is not served. What `initialize` or `_meta` ask for is

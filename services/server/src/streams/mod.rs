@@ -4,6 +4,7 @@
 //! new, told by the bus or every two seconds; what is new in a tenant is read once for all of its
 //! streams ([`feed`]). A stream with nothing to tell costs two timers and no connection.
 
+pub mod answers;
 mod body;
 mod feed;
 mod follower;
@@ -17,6 +18,7 @@ use cairn_domain::ids::TenantId;
 use cairn_domain::limits;
 use cairn_domain::scope::Scope;
 use cairn_store::Store;
+use cairn_store::bus::AnswerStream;
 use cairn_store::changes::Horizon;
 use cairn_wire::changes::StreamAsk;
 use cairn_wire::{Code, Problem};
@@ -29,6 +31,7 @@ use crate::actions::Failure;
 use crate::actions::projects::place;
 use crate::app::App;
 use crate::auth::Caller;
+use answers::Answers;
 pub use body::Body;
 use feed::Feed;
 use follower::Follower;
@@ -55,6 +58,8 @@ pub struct Streams {
     reading: Semaphore,
     /// Held by whoever verifies a stream anew, for the same reason.
     verifying: Semaphore,
+    /// Those that carry answers instead of changes.
+    answers: Answers,
 }
 
 /// How many streams a principal has open.
@@ -89,6 +94,7 @@ impl Streams {
             tasks: TaskTracker::new(),
             reading: Semaphore::new(AT_ONCE),
             verifying: Semaphore::new(AT_ONCE),
+            answers: Answers::default(),
         }
     }
 
@@ -104,7 +110,8 @@ impl Streams {
         let has_feed = lock(&self.feeds)
             .values()
             .any(|feed| feed.strong_count() > 0);
-        self.tasks.is_empty() && lock(&self.seats).is_empty() && !has_feed
+        let is_silent = self.answers.is_empty();
+        self.tasks.is_empty() && lock(&self.seats).is_empty() && !has_feed && is_silent
     }
 
     /// A tenant may have a new position.
@@ -120,6 +127,12 @@ impl Streams {
         for feed in self.open_feeds() {
             feed.rights_changed();
         }
+        self.answers.wake_all();
+    }
+
+    /// There may be an answer for a stream.
+    pub fn answered(&self, stream: AnswerStream) {
+        self.answers.wake(stream);
     }
 
     /// Verifies the streams of a tenant anew.
@@ -129,6 +142,7 @@ impl Streams {
                 feed.rights_changed();
             }
         }
+        self.answers.rights_changed(tenant);
     }
 
     /// Ends all streams, and those that are opened from now on.
@@ -183,7 +197,7 @@ impl Streams {
         if app.is_draining() || streams.stop.is_cancelled() {
             return Err(Problem::fault(Code::ShuttingDown).retry_after(1).into());
         }
-        let seat = streams.take_seat(&caller)?;
+        let seat = take_seat(&streams.seats, &caller, limits::MEMBER_STREAMS)?;
         let mut tx = app.store.tenant(caller.tenant, "streams.open").await?;
         place(&mut tx, &caller, ask.project.as_deref()).await?;
         let horizon = tx.horizon_of_changes().await?;
@@ -223,21 +237,22 @@ impl Streams {
             .filter_map(Weak::upgrade)
             .collect()
     }
+}
 
-    fn take_seat(&self, caller: &Caller) -> Result<Seat, Problem> {
-        let owner = (caller.tenant, caller.principal.key);
-        let mut seats = lock(&self.seats);
-        let taken = seats.entry(owner).or_default();
-        if *taken >= limits::MEMBER_STREAMS {
-            let detail = format!("at most {} streams at once", limits::MEMBER_STREAMS);
-            return Err(Problem::new(Code::RateLimited, detail).retry_after(RETRY_SECONDS));
-        }
-        *taken += 1;
-        Ok(Seat {
-            seats: Arc::clone(&self.seats),
-            owner,
-        })
+/// A place among `most` for a principal.
+fn take_seat(seats: &Arc<Mutex<Seats>>, caller: &Caller, most: usize) -> Result<Seat, Problem> {
+    let owner = (caller.tenant, caller.principal.key);
+    let mut taken = lock(seats);
+    let of_owner = taken.entry(owner).or_default();
+    if *of_owner >= most {
+        let detail = format!("at most {most} streams at once");
+        return Err(Problem::new(Code::RateLimited, detail).retry_after(RETRY_SECONDS));
     }
+    *of_owner += 1;
+    Ok(Seat {
+        seats: Arc::clone(seats),
+        owner,
+    })
 }
 
 /// A place among a principal's streams; given back when it is dropped.
