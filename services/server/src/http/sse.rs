@@ -30,8 +30,8 @@ use crate::streams::Streams;
 use crate::streams::answers::Answer;
 
 /// How long a question is waited for before it is only said to be accepted: a refusal comes
-/// within that, and a host that sends one question after the other is not held up for longer.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// within that, as does the end of this replica, and hosts wait at least five seconds.
+const PATIENCE: Duration = Duration::from_secs(2);
 const META: &str = "_meta";
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
