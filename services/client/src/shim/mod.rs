@@ -139,16 +139,18 @@ impl Calls {
         if line.is_empty() {
             return;
         }
-        match Message::parse(line) {
-            Ok(message) if let Some(answer) = local::at_once(&message) => write_line(&answer),
-            Ok(message) if self.running.len() >= ACCEPTED => {
-                let text = format!("overloaded - {ACCEPTED} calls are waiting; try again");
-                answer::failed(&message, &text)
-                    .iter()
-                    .for_each(|answer| write_line(answer));
-            }
-            Ok(message) => self.start(bridge, message),
-            Err(refusal) => write_line(&refusal),
+        let message = match Message::parse(line) {
+            Ok(message) => message,
+            Err(refusal) => return write_line(&refusal),
+        };
+        let is_full = self.running.len() >= ACCEPTED;
+        let text = format!("overloaded - {ACCEPTED} calls are waiting; try again");
+        let refused = || is_full.then(|| answer::failed(&message, &text)).flatten();
+        match local::at_once(&message).or_else(refused) {
+            Some(answer) => write_line(&answer),
+            // A notification that comes too much has no answer.
+            None if is_full => {}
+            None => self.start(bridge, message),
         }
     }
 
@@ -159,7 +161,11 @@ impl Calls {
         let late = answer::failed(&message, "service_unreachable - no answer in time");
         let call = async move {
             let answer = async {
-                let _turn = turns.acquire().await;
+                // What a host asks first must not wait for other conversations.
+                let _turn = match local::can_answer(&message) {
+                    true => None,
+                    false => turns.acquire().await.ok(),
+                };
                 bridge.forward(&message).await
             };
             tokio::time::timeout(DEADLINE, answer).await.unwrap_or(late)

@@ -27,9 +27,7 @@ impl Parent {
         let mut told = signal(SignalKind::user_defined2()).ok();
         #[cfg(target_os = "linux")]
         if told.is_some() {
-            drop(nix::sys::prctl::set_pdeathsig(
-                nix::sys::signal::Signal::SIGUSR2,
-            ));
+            nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGUSR2).ok();
         }
         let mut check = tokio::time::interval(CHECK);
         loop {

@@ -676,7 +676,11 @@ fn events(inner: &mut Inner, body: &[u8]) -> Response {
 
 /// Just enough of an MCP server to see what a bridge carries.
 fn rpc(body: &[u8]) -> Response {
-    let call: Value = serde_json::from_slice(body).expect("JSON");
+    let Ok(call) = serde_json::from_slice::<Value>(body) else {
+        let error = json!({"jsonrpc": "2.0", "id": null,
+            "error": {"code": -32600, "message": "cannot be read"}});
+        return (StatusCode::BAD_REQUEST, axum::Json(error)).into_response();
+    };
     let Some(id) = call.get("id") else {
         return StatusCode::ACCEPTED.into_response();
     };

@@ -26,6 +26,7 @@ use super::extract::read_text;
 use crate::actions::Failure;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::mcp;
 use crate::streams::Streams;
 use crate::streams::answers::Answer;
 
@@ -146,7 +147,7 @@ impl Question {
             method: word(&message["method"]).unwrap_or_default(),
             name: word(&params["name"]).or_else(|| word(&params["uri"])),
             version: word(&params[META][META_VERSION]),
-            id: message["id"].clone(),
+            id: serde_json::from_str(text).map_or(Value::Null, mcp::id_of),
         }
     }
 

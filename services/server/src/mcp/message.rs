@@ -101,8 +101,8 @@ pub fn check(message: &RawValue, headers: &HeaderMap) -> Result<(), Fault> {
     }
 }
 
-/// The id of a message of which not more can be read.
-fn id_of(message: &RawValue) -> Value {
+/// The id of a message of which not more can be read; null if there is none.
+pub fn id_of(message: &RawValue) -> Value {
     #[derive(Deserialize)]
     struct Named<'a> {
         #[serde(borrow)]
