@@ -144,7 +144,7 @@ async fn an_address_of_no_meaning_is_refused() {
 
 #[tokio::test]
 async fn an_answer_waits_for_its_stream_and_for_no_other() {
-    let prefix = format!("test:{}:", Uuid::new_v4());
+    let prefix = format!("test:{}:", Uuid::now_v7());
     let bus = || Bus::connect_with_prefix(&shared_redis_url(), &prefix).expect("an address");
     let (holder, other) = (bus(), bus());
     let mut told = holder.subscribe();
