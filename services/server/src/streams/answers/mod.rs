@@ -126,6 +126,7 @@ impl Streams {
         }
         let most = limits::MEMBER_ANSWER_STREAMS;
         let seat = take_seat(&streams.answers.seats, &caller, most)?;
+        #[expect(clippy::disallowed_methods, reason = "the name is a secret")]
         let stream = AnswerStream::generate(&mut rand::rng());
         let open = Arc::new(Open {
             owner: owner(&caller),
