@@ -98,13 +98,14 @@ impl Copies {
     }
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
+/// What a copy holds, if there is one that can be read.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let text = files::read_text(path, COPY_BYTES, Links::Refuse).ok()?;
     serde_json::from_str(&text).ok()
 }
 
 /// A copy that cannot be written is one that is missing later.
-fn write<T: Serialize>(path: &Path, copy: &T) {
+pub fn write<T: Serialize>(path: &Path, copy: &T) {
     if let Ok(json) = serde_json::to_string(copy) {
         // An older service may not have looked.
         drop(files::replace(path, redact_json(&json).as_bytes()));

@@ -21,7 +21,7 @@ const MARK_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 const MARKS: &[&str] = &["told", "private-turns"];
 
 /// Folders of what the service said last.
-const COPIES: &[&str] = &["context-copies", "work-copies", "seen"];
+const COPIES: &[&str] = &["context-copies", "work-copies", "tool-copies", "seen"];
 
 /// This machine's id: random, made once.
 #[must_use]

@@ -23,6 +23,8 @@ mod redaction;
 mod session_start;
 #[path = "it/shim.rs"]
 mod shim;
+#[path = "it/shim_alone.rs"]
+mod shim_alone;
 #[path = "it/sign_in.rs"]
 mod sign_in;
 #[path = "it/spool.rs"]

@@ -286,6 +286,10 @@ pub const CHANGES_BYTES: usize = 2 * 1024 * 1024;
 pub const MEMBER_STREAMS: usize = 16;
 /// How long a stream counts of which its replica says nothing more: three heartbeats.
 pub const STREAM_SEAT: Duration = Duration::from_secs(60);
+/// Streams of answers (HTTP+SSE) that a member may have open at once.
+pub const MEMBER_ANSWER_STREAMS: usize = 8;
+/// Answers that may wait for a stream that another process holds.
+pub const ANSWERS_WAITING: usize = 256;
 /// Bytes that a stream may hold for a reader who does not take them.
 pub const STREAM_UNSENT_BYTES: usize = 1024 * 1024;
 /// How often a stream says that it is there.

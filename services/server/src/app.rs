@@ -121,6 +121,7 @@ impl App {
                     self.streams.rights_changed(tenant);
                 }
                 Ok(Message::Moved(tenant)) => self.streams.wake(tenant),
+                Ok(Message::Answered(stream)) => self.streams.answered(stream),
                 Err(RecvError::Closed) => return,
                 // One that was lost may have been any, and one that is not known means nothing.
                 Ok(Message::Missed) | Err(RecvError::Lagged(_)) => {

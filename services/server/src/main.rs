@@ -13,7 +13,7 @@ use cairn_server::oauth::address::PublicAddress;
 #[cfg(feature = "oidc")]
 use cairn_server::oauth::oidc::Oidc;
 use cairn_server::rates::CallerRates;
-use cairn_server::{admin, embedded, http, lifecycle, telemetry};
+use cairn_server::{admin, embedded, http, lifecycle, mcp, telemetry};
 use cairn_store::bus::Bus;
 use cairn_store::context_cache::ContextCache;
 use cairn_store::continuations::{Caps, Continuations};
@@ -47,6 +47,8 @@ enum Command {
     CheckConfig,
     /// Print the OpenAPI document.
     Openapi,
+    /// Print what clients say of the tools while the service is away.
+    Tools,
     /// Tenants, members and keys.
     #[command(subcommand)]
     Admin(admin::Command),
@@ -68,6 +70,7 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Openapi => return print(&http::document().to_pretty_json()?),
+        Command::Tools => return print(&serde_json::to_string_pretty(&mcp::copy())?),
         Command::Migrate => return migrate().await,
         Command::Admin(admin::Command::TokenKey(command)) => return print(&command.run()),
         Command::Serve | Command::CheckConfig | Command::Admin(_) => {}

@@ -2,6 +2,7 @@
 //! process, directly. Messages are hints: one that is lost costs time and never the truth, which
 //! is asked of Postgres, sooner or later, by whoever depends on it.
 
+mod answers;
 mod shared;
 
 use std::time::Duration;
@@ -10,6 +11,8 @@ use redis::RedisError;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use uuid::Uuid;
 
+use answers::Boxes;
+pub use answers::{AnswerStream, Posted};
 use shared::Line;
 
 /// Messages that a listener may lag behind before it is told that it missed some.
@@ -19,7 +22,7 @@ const QUEUED: usize = 4_096;
 /// How long [`Bus::flush`] waits.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
-/// What is told. It carries names of tenants and nothing of what they remember.
+/// What is told. It carries names of tenants and streams, and nothing of what they remember.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Message {
@@ -27,6 +30,8 @@ pub enum Message {
     RightsChanged(Uuid),
     /// This tenant has a new position.
     Moved(Uuid),
+    /// Answers wait for this stream.
+    Answered(AnswerStream),
     /// Messages may have been lost: whatever waits for one looks for itself. Told to the listeners
     /// of a process alone, never sent.
     Missed,
@@ -39,16 +44,17 @@ impl Message {
         match self {
             Self::RightsChanged(tenant) => Some(format!("rights:{tenant}")),
             Self::Moved(tenant) => Some(format!("moved:{tenant}")),
+            Self::Answered(stream) => Some(format!("answered:{stream}")),
             Self::Missed => None,
         }
     }
 
     fn decode(text: &str) -> Option<Self> {
-        let (kind, tenant) = text.split_once(':')?;
-        let tenant = tenant.parse().ok()?;
+        let (kind, named) = text.split_once(':')?;
         match kind {
-            "rights" => Some(Self::RightsChanged(tenant)),
-            "moved" => Some(Self::Moved(tenant)),
+            "rights" => Some(Self::RightsChanged(named.parse().ok()?)),
+            "moved" => Some(Self::Moved(named.parse().ok()?)),
+            "answered" => Some(Self::Answered(named.parse().ok()?)),
             _ => None,
         }
     }
@@ -60,6 +66,8 @@ pub struct Bus {
     heard: broadcast::Sender<Message>,
     /// The way out of this process, if there is one.
     out: Option<mpsc::Sender<Parcel>>,
+    /// Where answers wait for streams of other processes, if there are any.
+    boxes: Option<Boxes>,
 }
 
 /// What waits for the way out.
@@ -76,6 +84,7 @@ impl Bus {
         Self {
             heard: broadcast::channel(HEARD).0,
             out: None,
+            boxes: None,
         }
     }
 
@@ -95,12 +104,14 @@ impl Bus {
     /// As [`Bus::connect`].
     pub fn connect_with_prefix(url: &str, prefix: &str) -> Result<Self, String> {
         let line = Line::new(url, prefix).map_err(|error: RedisError| error.to_string())?;
+        let boxes = Boxes::new(url, prefix).map_err(|error| error.to_string())?;
         let (out, queue) = mpsc::channel(QUEUED);
         let heard = broadcast::channel(HEARD).0;
         tokio::spawn(shared::keep_connected(line, queue, heard.clone()));
         Ok(Self {
             heard,
             out: Some(out),
+            boxes: Some(boxes),
         })
     }
 
@@ -139,17 +150,32 @@ impl Bus {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+
     use super::*;
 
     #[test]
     fn messages_read_back_and_unknown_ones_are_none() {
         let tenant = Uuid::from_u128(7);
-        for message in [Message::RightsChanged(tenant), Message::Moved(tenant)] {
+        let stream = AnswerStream::generate(&mut StdRng::seed_from_u64(1));
+        for message in [
+            Message::RightsChanged(tenant),
+            Message::Moved(tenant),
+            Message::Answered(stream),
+        ] {
             let sent = message.encode().expect("sent");
             assert_eq!(Message::decode(&sent), Some(message));
         }
         assert_eq!(Message::Missed.encode(), None);
-        for text in ["", "moved", "moved:", "later:x", &format!("later:{tenant}")] {
+        for text in [
+            "",
+            "moved",
+            "moved:",
+            "later:x",
+            "answered:x",
+            &format!("later:{tenant}"),
+        ] {
             assert_eq!(Message::decode(text), None, "{text}");
         }
     }

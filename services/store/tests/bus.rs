@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use cairn_store::bus::{Bus, Message};
+use cairn_store::bus::{AnswerStream, Bus, Message, Posted};
 use cairn_store::test_util::{PrivateCluster, PrivateRedis, shared_redis_url};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tokio::sync::broadcast::Receiver;
 use uuid::Uuid;
 
@@ -140,4 +142,78 @@ async fn a_redis_that_hangs_is_noticed() {
 #[tokio::test]
 async fn an_address_of_no_meaning_is_refused() {
     assert!(Bus::connect("nonsense").is_err());
+}
+
+fn stream(seed: u64) -> AnswerStream {
+    AnswerStream::generate(&mut StdRng::seed_from_u64(seed))
+}
+
+#[tokio::test]
+async fn an_answer_waits_for_its_stream_and_for_no_other() {
+    let prefix = prefix();
+    let bus = || Bus::connect_with_prefix(&shared_redis_url(), &prefix).expect("an address");
+    let (holder, other) = (bus(), bus());
+    let mut told = holder.subscribe();
+    until_heard(&other, &mut told).await;
+    let [stream, strange] = [1, 2].map(stream);
+    let post = async |stream, owner, id: &str| other.post_answer(stream, owner, id, "text").await;
+    assert_eq!(
+        post(stream, "lin", "1").await.expect("Redis"),
+        Posted::Unknown
+    );
+    holder.open_answers(stream, "lin").await.expect("Redis");
+    let owner = other.owner_of_answers(stream).await.expect("Redis");
+    assert_eq!(owner.as_deref(), Some("lin"));
+    for (stream, owner) in [(stream, "kim"), (strange, "lin")] {
+        assert_eq!(
+            post(stream, owner, "1").await.expect("Redis"),
+            Posted::Unknown
+        );
+    }
+    // However often it is left, it is one, and told of.
+    for _ in 0..2 {
+        assert_eq!(
+            post(stream, "lin", "1").await.expect("Redis"),
+            Posted::Taken
+        );
+        assert_eq!(heard(&mut told).await, Message::Answered(stream));
+    }
+    let waiting = holder.waiting_answers(stream).await.expect("Redis");
+    assert_eq!(waiting, [("1".to_owned(), "text".to_owned())]);
+    assert_eq!(holder.waiting_answers(strange).await.expect("Redis"), []);
+    holder
+        .drop_answers(stream, &["1".to_owned()])
+        .await
+        .expect("Redis");
+    assert_eq!(holder.waiting_answers(stream).await.expect("Redis"), []);
+    let most = cairn_domain::limits::ANSWERS_WAITING;
+    for id in 0..most {
+        let became = post(stream, "lin", &id.to_string()).await.expect("Redis");
+        assert_eq!(became, Posted::Taken);
+    }
+    assert_eq!(
+        post(stream, "lin", "more").await.expect("Redis"),
+        Posted::Full
+    );
+    holder.close_answers(stream).await.expect("Redis");
+    assert_eq!(holder.waiting_answers(stream).await.expect("Redis"), []);
+    assert_eq!(
+        post(stream, "lin", "1").await.expect("Redis"),
+        Posted::Unknown
+    );
+}
+
+#[tokio::test]
+async fn a_process_that_is_alone_keeps_no_boxes_and_one_without_redis_says_so() {
+    let stream = stream(1);
+    let alone = Bus::local();
+    alone
+        .open_answers(stream, "lin")
+        .await
+        .expect("nothing to do");
+    let posted = alone.post_answer(stream, "lin", "1", "text").await;
+    assert_eq!(posted.expect("nothing to ask"), Posted::Unknown);
+    let away = Bus::connect("redis://127.0.0.1:1").expect("an address");
+    assert!(away.owner_of_answers(stream).await.is_err());
+    assert!(away.post_answer(stream, "lin", "1", "text").await.is_err());
 }

@@ -178,8 +178,9 @@ async fn what_strangers_begin_is_counted_by_address_and_beside_sign_ins() {
 #[tokio::test]
 async fn seats_are_shared_by_replicas_and_those_of_a_silent_one_are_free_after_a_while() {
     let db = TestDb::new().await;
-    let (me, ben) = (db.twins.0, (db.twins.0.tenant, db.twins.0.member));
-    let (ada, prefix) = ((me.tenant, me.owner), prefix());
+    let (me, room) = (db.twins.0, "changes");
+    let (ada, ben) = ((me.tenant, me.owner, room), (me.tenant, me.member, room));
+    let prefix = prefix();
     let [one, two] = [(); 2].map(|()| in_redis(&prefix, SLOW));
     let seats: [Uuid; 3] = [1, 2, 3].map(Uuid::from_u128);
     let long = Duration::from_secs(600);
@@ -196,6 +197,9 @@ async fn seats_are_shared_by_replicas_and_those_of_a_silent_one_are_free_after_a
     for rates in [&one, &two] {
         assert_eq!(take(rates, seats[2], long).await, Seated::Full);
     }
+    let elsewhere = (me.tenant, me.owner, "answers");
+    let elsewhere = two.take_seat(elsewhere, seats[2], 2, long).await;
+    assert_eq!(elsewhere, Seated::Yes, "each room has seats of its own");
     let others = two.take_seat(ben, seats[2], 2, long).await;
     assert_eq!(others, Seated::Yes);
     one.leave_seat(ada, seats[0]).await;

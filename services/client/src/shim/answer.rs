@@ -6,10 +6,39 @@ use super::message::Message;
 
 /// An error for an id, which is JSON text.
 pub fn error(id: &str, code: i32, message: &str) -> String {
+    error_with(id, code, message, None)
+}
+
+/// The same with what a program reads of it.
+pub fn error_with(id: &str, code: i32, message: &str, data: Option<&Value>) -> String {
     let message = Value::from(message);
+    let data = data
+        .map(|data| format!(",\"data\":{data}"))
+        .unwrap_or_default();
     format!(
-        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},\"message\":{message}}}}}"
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},\"message\":{message}{data}}}}}"
     )
+}
+
+/// An answer to a message. One that names no message, because the service could not read which,
+/// is given the id of the one that was sent: a host would wait for it in vain.
+pub fn addressed(line: String, message: &Message) -> String {
+    let Some(id) = message.id.as_deref() else {
+        return line;
+    };
+    let answer: Value = serde_json::from_str(&line).unwrap_or_default();
+    let (code, text) = (
+        answer["error"]["code"].as_i64(),
+        answer["error"]["message"].as_str(),
+    );
+    match (
+        answer.get("id"),
+        code.and_then(|code| i32::try_from(code).ok()),
+        text,
+    ) {
+        (None | Some(Value::Null), Some(code), Some(text)) => error(id, code, text),
+        _ => line,
+    }
 }
 
 /// What a message that could not be answered gets: a model can read the result of a tool, so

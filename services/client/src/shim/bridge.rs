@@ -14,7 +14,7 @@ use reqwest::{RequestBuilder, StatusCode};
 use uuid::Uuid;
 
 use super::message::Message;
-use super::{answer, work_state};
+use super::{answer, local, work_state};
 use crate::account::{self, Account};
 use crate::api::{self, Api};
 use crate::commands::{EXCLUDED, no_home};
@@ -27,6 +27,9 @@ use crate::tokens;
 
 /// How long the service may take: a little less than the host waits, for what is done without it.
 const DEADLINE: Duration = Duration::from_millis(9_500);
+
+/// How long the service may take for what can be said without it: hosts wait a few seconds.
+const LOCAL_DEADLINE: Duration = Duration::from_millis(1_500);
 
 /// The host whose variable names the session.
 const CLAUDE_CODE: &str = "claude-code";
@@ -123,19 +126,15 @@ impl Bridge {
         if self.is_excluded && is_write(message) {
             return answer::told(message, EXCLUDED, true);
         }
+        if local::can_answer(message) {
+            return self.handshake(message).await;
+        }
         // A write whose answer is lost is the same write when it is sent again.
         let event_id = Uuid::now_v7();
         match self.send(message, event_id).await {
             Ok(answer) => {
                 let answer = work_state::with_waiting(self, message, answer).await;
                 work_state::note(self, message, answer.as_deref());
-                if message.method == "initialize" {
-                    let version = answer.as_deref().and_then(answer::negotiated);
-                    *self
-                        .negotiated
-                        .lock()
-                        .expect("nothing panics while it is held") = version;
-                }
                 answer
             }
             Err(Unanswered::Told(text)) => answer::failed(message, &text),
@@ -147,6 +146,27 @@ impl Bridge {
                 }
             }
         }
+    }
+
+    /// The answer to what a host asks first: the service's, if it comes in a moment, else our own.
+    async fn handshake(&self, message: &Message) -> Option<String> {
+        let asked = self.send(message, Uuid::now_v7());
+        let answer = match tokio::time::timeout(LOCAL_DEADLINE, asked).await {
+            Ok(Ok(answer)) => {
+                local::note(self, message, answer.as_deref());
+                answer
+            }
+            // Whoever is not signed in is told so by the first call.
+            Ok(Err(_)) | Err(_) => local::answer(self, message),
+        };
+        if message.method == "initialize" {
+            let version = answer.as_deref().and_then(answer::negotiated);
+            *self
+                .negotiated
+                .lock()
+                .expect("nothing panics while it is held") = version;
+        }
+        answer
     }
 
     /// The account for the service, if somebody is signed in.
@@ -189,7 +209,7 @@ impl Bridge {
         }
         // Refusals of the protocol come with a status of their own and a message inside.
         match answer::one_line(&reply.content_type, &reply.text) {
-            Some(line) => Ok(Some(line)),
+            Some(line) => Ok(Some(answer::addressed(line, message))),
             None if reply.status == StatusCode::UNAUTHORIZED => Err(sign_in()),
             None => Err(explain(reply.status, &reply.text)),
         }

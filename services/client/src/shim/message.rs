@@ -1,13 +1,11 @@
 //! Message: a line of JSON-RPC, looked at as far as a bridge must.
 
+use cairn_wire::domain::json_text::mend_escapes;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::answer;
-
-/// Names the revision of a message since 2026-07-28.
-const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// A request or a notification.
 #[derive(Debug)]
@@ -22,7 +20,9 @@ pub struct Message {
     pub name: Option<String>,
     /// The revision that the message itself names.
     pub version: Option<String>,
-    /// The arguments of a tool's call.
+    /// The revision that a handshake asks for.
+    pub asked_version: Option<String>,
+    /// The arguments of a tool's call, if they can be read here.
     pub arguments: Option<Value>,
 }
 
@@ -36,14 +36,28 @@ struct Line<'a> {
     params: Option<&'a RawValue>,
 }
 
+/// Each member is looked at for itself: what is in them is the service's to judge, and may be
+/// more than can be read here, such as a number without end.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Params {
-    name: Option<String>,
-    uri: Option<String>,
-    arguments: Option<Value>,
-    #[serde(rename = "_meta")]
-    meta: Option<serde_json::Map<String, Value>>,
+struct Params<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    uri: Option<&'a RawValue>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, rename = "protocolVersion")]
+    asked_version: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Meta<'a> {
+    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<&'a RawValue>,
 }
 
 impl Message {
@@ -52,7 +66,10 @@ impl Message {
     /// # Errors
     /// The answer to a line that is no message.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
-        let Ok(json) = serde_json::from_slice::<&RawValue>(line) else {
+        let text = std::str::from_utf8(line).unwrap_or_default();
+        // Halves of pairs are as good as any other character, but not to a parser.
+        let text = mend_escapes(text);
+        let Ok(json) = serde_json::from_str::<&RawValue>(&text) else {
             return Err(answer::error("null", -32700, "Parse error"));
         };
         let Ok(parts) = serde_json::from_str::<Line<'_>>(json.get()) else {
@@ -70,34 +87,31 @@ impl Message {
         else {
             return Err(answer::error(named, -32600, "Invalid Request"));
         };
-        let params = parts
-            .params
-            .map(|params| serde_json::from_str::<Params>(params.get()));
-        let params = match params {
-            Some(Ok(params)) => params,
-            // What is in them is the service's to judge, except where a header needs it.
-            Some(Err(_)) | None => Params::default(),
-        };
-        if method == "tools/call" && params.name.is_none() {
+        let params: Params<'_> = parts.params.and_then(read).unwrap_or_default();
+        let word = |value: Option<&RawValue>| value.and_then(read::<String>);
+        let name = word(params.name);
+        if method == "tools/call" && name.is_none() {
             return Err(answer::error(named, -32602, "Invalid params: name a tool"));
         }
-        let version = params
-            .meta
-            .as_ref()
-            .and_then(|meta| meta.get(META_VERSION)?.as_str());
+        let meta: Meta<'_> = params.meta.and_then(read).unwrap_or_default();
         Ok(Self {
             bytes: line.to_vec(),
-            version: version.map(str::to_owned),
-            arguments: params.arguments,
+            version: word(meta.version),
+            asked_version: word(params.asked_version),
+            arguments: params.arguments.and_then(read),
             name: match method.as_str() {
-                "tools/call" | "prompts/get" => params.name,
-                "resources/read" => params.uri,
+                "tools/call" | "prompts/get" => name,
+                "resources/read" => word(params.uri),
                 _ => None,
             },
             id,
             method,
         })
     }
+}
+
+fn read<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
+    serde_json::from_str(value.get()).ok()
 }
 
 /// A string or a number.
@@ -134,6 +148,23 @@ mod tests {
             let refusal = Message::parse(line.as_bytes()).expect_err("no message");
             let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},");
             assert!(refusal.starts_with(&head), "{line}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn c054_what_a_parser_stumbles_over_passes_with_its_name() {
+        for arguments in [
+            r#"{"query":"ok \ud83d done"}"#,
+            r#"{"limit":1e400}"#,
+            r#"{"limit":123456789012345678901234567890}"#,
+            &format!("{}1{}", "[".repeat(300), "]".repeat(300)),
+        ] {
+            let line = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","arguments":{arguments}}}}}"#
+            );
+            let message = Message::parse(line.as_bytes()).expect("a message");
+            assert_eq!(message.name.as_deref(), Some("x"), "{arguments}");
+            assert_eq!(message.bytes, line.as_bytes(), "as it came");
         }
     }
 

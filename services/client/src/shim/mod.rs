@@ -5,7 +5,9 @@
 
 mod answer;
 mod bridge;
+mod local;
 mod message;
+mod parent;
 mod work_state;
 
 use std::io::{self, BufRead, Read, Write};
@@ -21,6 +23,7 @@ use crate::api;
 use crate::exit::Failure;
 use bridge::Bridge;
 use message::Message;
+use parent::Parent;
 
 /// How long answers on their way are waited for once stdin has ended.
 const GRACE: Duration = Duration::from_millis(700);
@@ -41,10 +44,7 @@ const LINE_BYTES: usize = limits::BODY_BYTES;
 /// What a line that is too long gets.
 const TOO_LONG: &str = "Invalid Request: the line is longer than 2 MiB";
 
-/// How often the parent is looked for.
-const PARENT_CHECK: Duration = Duration::from_secs(30);
-
-/// Serves until standard input ends or the parent is gone.
+/// Serves until standard input ends, the parent is gone or a signal comes.
 ///
 /// # Errors
 /// [`Failure::Failed`] if this machine cannot make connections at all.
@@ -87,8 +87,9 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Option<Option<Vec<u8>>>> {
 }
 
 async fn serve(bridge: &Arc<Bridge>, mut lines: mpsc::Receiver<Option<Vec<u8>>>) {
-    let parent = std::os::unix::process::parent_id();
-    let mut check = tokio::time::interval(PARENT_CHECK);
+    let gone = Parent::now().gone();
+    let told = parent::asked_to_end();
+    tokio::pin!(gone, told);
     let mut calls = Calls::default();
     loop {
         tokio::select! {
@@ -97,17 +98,20 @@ async fn serve(bridge: &Arc<Bridge>, mut lines: mpsc::Receiver<Option<Vec<u8>>>)
                 Some(None) => write_line(&answer::error("null", -32600, TOO_LONG)),
                 None => break,
             },
-            _ = check.tick() => {
-                if std::os::unix::process::parent_id() != parent {
-                    return;
-                }
-            }
+            // There is nobody to answer to.
+            () = &mut gone => return,
+            () = &mut told => return,
             Some(_) = calls.running.join_next() => {}
         }
     }
     // The host is gone or going: nobody waits for more than is nearly there.
     let ends = async { while calls.running.join_next().await.is_some() {} };
-    drop(tokio::time::timeout(GRACE, ends).await);
+    tokio::select! {
+        () = ends => {}
+        () = tokio::time::sleep(GRACE) => {}
+        () = &mut gone => {}
+        () = &mut told => {}
+    }
 }
 
 /// Calls under way and waiting.
@@ -135,15 +139,18 @@ impl Calls {
         if line.is_empty() {
             return;
         }
-        match Message::parse(line) {
-            Ok(message) if self.running.len() >= ACCEPTED => {
-                let text = format!("overloaded - {ACCEPTED} calls are waiting; try again");
-                answer::failed(&message, &text)
-                    .iter()
-                    .for_each(|answer| write_line(answer));
-            }
-            Ok(message) => self.start(bridge, message),
-            Err(refusal) => write_line(&refusal),
+        let message = match Message::parse(line) {
+            Ok(message) => message,
+            Err(refusal) => return write_line(&refusal),
+        };
+        let is_full = self.running.len() >= ACCEPTED;
+        let text = format!("overloaded - {ACCEPTED} calls are waiting; try again");
+        let refused = || is_full.then(|| answer::failed(&message, &text)).flatten();
+        match local::at_once(&message).or_else(refused) {
+            Some(answer) => write_line(&answer),
+            // A notification that comes too much has no answer.
+            None if is_full => {}
+            None => self.start(bridge, message),
         }
     }
 
@@ -154,7 +161,11 @@ impl Calls {
         let late = answer::failed(&message, "service_unreachable - no answer in time");
         let call = async move {
             let answer = async {
-                let _turn = turns.acquire().await;
+                // What a host asks first must not wait for other conversations.
+                let _turn = match local::can_answer(&message) {
+                    true => None,
+                    false => turns.acquire().await.ok(),
+                };
                 bridge.forward(&message).await
             };
             tokio::time::timeout(DEADLINE, answer).await.unwrap_or(late)

@@ -676,7 +676,11 @@ fn events(inner: &mut Inner, body: &[u8]) -> Response {
 
 /// Just enough of an MCP server to see what a bridge carries.
 fn rpc(body: &[u8]) -> Response {
-    let call: Value = serde_json::from_slice(body).expect("JSON");
+    let Ok(call) = serde_json::from_slice::<Value>(body) else {
+        let error = json!({"jsonrpc": "2.0", "id": null,
+            "error": {"code": -32600, "message": "cannot be read"}});
+        return (StatusCode::BAD_REQUEST, axum::Json(error)).into_response();
+    };
     let Some(id) = call.get("id") else {
         return StatusCode::ACCEPTED.into_response();
     };
@@ -685,7 +689,10 @@ fn rpc(body: &[u8]) -> Response {
             let version = call["params"]["protocolVersion"].clone();
             (200, json!({"result": {"protocolVersion": version}}))
         }
-        "tools/list" => (200, json!({"result": {"tools": []}})),
+        "tools/list" => (
+            200,
+            json!({"result": {"tools": [{"name": "of_the_service", "inputSchema": {}}]}}),
+        ),
         "tools/call" => (
             200,
             json!({"result": {"content": [{"type": "text", "text": "ok"}],

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use cairn_wire::Problem;
 use cairn_wire::changes::{ChangesAnswer, ChangesAsk, ChangesQuery, StreamAsk, StreamQuery};
 
 use super::extract::ApiPairs;
+use super::sse::set_stream_headers;
 use crate::actions::{Failure, changes};
 use crate::app::App;
 use crate::auth::Caller;
@@ -49,15 +49,7 @@ pub async fn stream(
     let opened = Streams::open(&app, caller, headers, ask).await?;
     let mut response = Response::new(Body::new(opened.body));
     let set = response.headers_mut();
-    for (name, value) in [
-        (CONTENT_TYPE, "text/event-stream"),
-        (CACHE_CONTROL, "no-store, no-transform"),
-        (HeaderName::from_static("x-accel-buffering"), "no"),
-        // Whoever waits for the end of a stream waits for nothing else on its connection.
-        (CONNECTION, "close"),
-    ] {
-        set.insert(name, HeaderValue::from_static(value));
-    }
+    set_stream_headers(set);
     let epoch = HeaderValue::from_str(&opened.epoch);
     let epoch = epoch.map_err(|e| Failure::fault(e.to_string()))?;
     set.insert(HeaderName::from_static("cairn-epoch"), epoch);

@@ -26,6 +26,7 @@ mod purge;
 mod search;
 mod sessions;
 mod sign_in;
+mod sse;
 mod tenant;
 mod tenant_deletion;
 mod timeline;
@@ -144,7 +145,10 @@ fn open() -> OpenApiRouter<Arc<App>> {
 pub fn router(app: Arc<App>) -> Router {
     let (verified, _) = verified().split_for_parts();
     let tools = any_service(mcp::service(Arc::clone(&app))).layer(middleware::from_fn(mcp::front));
-    let verified = verified.merge(compat::routes()).route("/mcp", tools);
+    let verified = verified
+        .merge(compat::routes())
+        .merge(sse::routes(tools.clone()))
+        .route("/mcp", tools.with_state(()));
     let guarded = stack::guarded(verified, &app);
     let (long, _) = long().split_for_parts();
     let long = stack::guarded_long(long, &app);

@@ -9,6 +9,7 @@ use rmcp::model::{
     CallToolRequestParams, ErrorCode, InitializeRequestParams, PaginatedRequestParams,
     ProtocolVersion,
 };
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -58,9 +59,9 @@ impl IntoResponse for Fault {
 /// # Errors
 /// The fault to answer with.
 pub fn check(message: &RawValue, headers: &HeaderMap) -> Result<(), Fault> {
-    // JSON it is, so only its depth can be in the way.
+    // JSON it is, so only its depth or a number without end can be in the way.
     let message: Value = serde_json::from_str(message.get())
-        .map_err(|_| Fault::no_request(Value::Null, "nested too deep"))?;
+        .map_err(|_| Fault::no_request(id_of(message), "nested too deep, or too large a number"))?;
     let id = message.get("id");
     if id.is_some_and(|id| !id.is_string() && id.as_i64().is_none()) {
         let why = "an id is a string or a whole number";
@@ -84,7 +85,12 @@ pub fn check(message: &RawValue, headers: &HeaderMap) -> Result<(), Fault> {
             error,
         });
     }
-    match (id, unfit(method, &message["params"])) {
+    let unfit = match method.as_str() {
+        // Of no revision that has left sessions behind: it is a method that is not there.
+        "initialize" if is_modern(&message, headers) => None,
+        method => unfit(method, &message["params"]),
+    };
+    match (id, unfit) {
         (Some(_), Some(why)) => Err(Fault {
             status: StatusCode::OK,
             id: answered,
@@ -95,6 +101,19 @@ pub fn check(message: &RawValue, headers: &HeaderMap) -> Result<(), Fault> {
     }
 }
 
+/// The id of a message of which not more can be read; null if there is none.
+pub fn id_of(message: &RawValue) -> Value {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+    }
+    let named: Option<Named<'_>> = serde_json::from_str(message.get()).ok();
+    let id = named.and_then(|named| serde_json::from_str::<Value>(named.id?.get()).ok());
+    id.filter(|id| id.is_string() || id.as_i64().is_some())
+        .unwrap_or_default()
+}
+
 /// Whether the header names a version that is not served. What `initialize` or `_meta` ask for is
 /// negotiated.
 fn is_unknown_version(method: &str, message: &Value, headers: &HeaderMap) -> bool {
@@ -103,6 +122,14 @@ fn is_unknown_version(method: &str, message: &Value, headers: &HeaderMap) -> boo
     !is_negotiated
         && headers.contains_key(VERSION)
         && !ProtocolVersion::KNOWN_VERSIONS.contains(&requested(headers))
+}
+
+/// Whether a message says itself that it is of a revision without a handshake.
+fn is_modern(message: &Value, headers: &HeaderMap) -> bool {
+    let named = message["params"]["_meta"][VERSION_KEY].as_str();
+    let named = named.or_else(|| headers.get(VERSION)?.to_str().ok());
+    // Dates in this form compare as texts.
+    named.is_some_and(|named| named >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
 fn requested(headers: &HeaderMap) -> ProtocolVersion {

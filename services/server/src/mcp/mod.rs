@@ -2,11 +2,14 @@
 //! comes from its credential, never from a session.
 
 mod answer;
+#[cfg(feature = "fixtures")]
+mod fixtures;
 mod front;
 mod message;
 mod tools;
 
 pub use front::front;
+pub use message::id_of;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,8 +20,9 @@ use cairn_store::StoreError;
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
-    PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig,
+    CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult, Implementation,
+    ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, RequestMetaObject,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -42,18 +46,40 @@ const TOOLS_SETTING: &str = "tools";
 /// The member of `_meta` that gives a write its event id (contract 15.4).
 const EVENT_ID: &str = "dev.cairn/eventId";
 
+/// The member of a result's `_meta` that names the service.
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
 /// How long a host may keep the list of tools, in milliseconds.
 const LIST_TTL_MS: u64 = 300_000;
 
+/// What is served.
+#[cfg(not(feature = "fixtures"))]
+pub type Served = Memory;
+/// What is served to the conformance suite.
+#[cfg(feature = "fixtures")]
+pub type Served = fixtures::Fixtures;
+
 /// The service behind `/mcp`. Hosts and origins are checked by the HTTP layers before it.
-pub fn service(app: Arc<App>) -> StreamableHttpService<Memory, NeverSessionManager> {
+pub fn service(app: Arc<App>) -> StreamableHttpService<Served, NeverSessionManager> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_allowed_hosts(Vec::<String>::new())
         .with_max_request_body_bytes(limits::BODY_BYTES);
-    let memory = Memory { app };
-    StreamableHttpService::new(move || Ok(memory.clone()), Arc::default(), config)
+    let served = Memory { app };
+    #[cfg(feature = "fixtures")]
+    let served = fixtures::Fixtures::beside(served);
+    StreamableHttpService::new(move || Ok(served.clone()), Arc::default(), config)
+}
+
+/// What a client says of this service while it does not answer: its instructions, all its tools,
+/// and the names of those that are listed where nothing else is set.
+#[must_use]
+pub fn copy() -> serde_json::Value {
+    let core = tools::list(&Listing::default());
+    let names: Vec<_> = core.into_iter().map(|tool| tool.name).collect();
+    serde_json::json!({"instructions": INSTRUCTIONS, "core": names,
+        "tools": tools::list(&Listing::of("legacy"))})
 }
 
 /// The tools over the actions.
@@ -65,7 +91,7 @@ pub struct Memory {
 impl ServerHandler for Memory {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("cairn", env!("CARGO_PKG_VERSION")))
+            .with_server_info(implementation())
             .with_instructions(INSTRUCTIONS)
     }
 
@@ -76,9 +102,20 @@ impl ServerHandler for Memory {
     ) -> Result<ListToolsResult, ErrorData> {
         let (parts, caller) = who(&context)?;
         let listing = self.listing(parts, caller).await;
-        Ok(ListToolsResult::with_all_items(tools::list(&listing))
+        let mut listed = ListToolsResult::with_all_items(tools::list(&listing))
             .with_ttl_ms(LIST_TTL_MS)
-            .with_cache_scope(CacheScope::Private))
+            .with_cache_scope(CacheScope::Private);
+        if says_who(&context) {
+            name_service(&mut listed.meta);
+        }
+        Ok(listed)
+    }
+
+    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        let mut found = DiscoverResult::from_server_info(versions, self.get_info());
+        found.ttl_ms = LIST_TTL_MS;
+        Ok(found)
     }
 
     async fn call_tool(
@@ -102,8 +139,28 @@ impl ServerHandler for Memory {
             let unknown: Cow<'static, str> = format!("unknown tool {:?}", request.name).into();
             return Err(ErrorData::invalid_params(unknown, None));
         };
-        answer::of(outcome, parts).map(Into::into)
+        let mut result = answer::of(outcome, parts)?;
+        if says_who(&context) {
+            name_service(&mut result.meta);
+        }
+        Ok(result.into())
     }
+}
+
+/// Whether a result names the service: in revisions without a handshake, which would have.
+fn says_who(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+fn name_service(meta: &mut Option<MetaObject>) {
+    let name = serde_json::json!(implementation());
+    let meta = meta.get_or_insert_default();
+    meta.insert(SERVER_INFO.to_owned(), name);
+}
+
+fn implementation() -> Implementation {
+    Implementation::new("cairn", env!("CARGO_PKG_VERSION"))
 }
 
 impl Memory {

@@ -28,9 +28,9 @@ use crate::auth::{Caller, layer};
 /// Where streams are asked for: what lets a caller in there is verified again.
 const PATH: &str = "/v1/stream";
 /// What a stream says that is too far ahead of its reader.
-const LAGGED: &str = "lagged";
+pub(super) const LAGGED: &str = "lagged";
 /// What a stream says whose replica goes away.
-const SHUTDOWN: &str = "shutdown";
+pub(super) const SHUTDOWN: &str = "shutdown";
 /// The bytes of an event around its texts, about.
 pub(super) const EVENT_BYTES: usize = 400;
 /// How long a stream waits after the store did not answer.
@@ -67,7 +67,7 @@ struct Unsent {
 }
 
 /// Why a stream ends.
-enum End {
+pub(super) enum End {
     /// It says this.
     Code(&'static str),
     /// Nobody listens any more.
@@ -120,10 +120,7 @@ impl Follower {
             end = self.follow() => end,
         };
         if let Err(End::Code(code)) = end {
-            let code = code.to_owned();
-            let end = serde_json::to_string(&StreamEnd { code }).unwrap_or_default();
-            let end = format!("event: end\ndata: {end}\n\n");
-            self.lines.end(Bytes::from(end));
+            self.lines.end(Bytes::from(said_at_the_end(code)));
         }
     }
 
@@ -197,12 +194,7 @@ impl Follower {
                 self.verified_at = Instant::now();
                 Ok(())
             }
-            Err(failure) => match failure.into_problem().code {
-                // A key that is gone was one.
-                Code::Unauthenticated => Err(End::Code(Code::CredentialRevoked.name())),
-                code if code.status() >= 500 => Ok(()),
-                code => Err(End::Code(code.name())),
-            },
+            Err(failure) => why_refused(failure).map_or(Ok(()), Err),
         }
     }
 
@@ -331,7 +323,24 @@ impl Next {
     }
 }
 
-fn every(period: Duration) -> Interval {
+/// How a stream ends whose reader could not be verified anew; it goes on if nobody could tell.
+pub(super) fn why_refused(failure: Failure) -> Option<End> {
+    match failure.into_problem().code {
+        // A key that is gone was one.
+        Code::Unauthenticated => Some(End::Code(Code::CredentialRevoked.name())),
+        code if code.status() >= 500 => None,
+        code => Some(End::Code(code.name())),
+    }
+}
+
+/// The last event of a stream.
+pub(super) fn said_at_the_end(code: &'static str) -> String {
+    let code = code.to_owned();
+    let end = serde_json::to_string(&StreamEnd { code }).unwrap_or_default();
+    format!("event: end\ndata: {end}\n\n")
+}
+
+pub(super) fn every(period: Duration) -> Interval {
     let mut ticks = interval_at(Instant::now() + period, period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks

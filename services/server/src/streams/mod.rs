@@ -4,6 +4,7 @@
 //! new, told by the bus or every two seconds; what is new in a tenant is read once for all of its
 //! streams ([`feed`]). A stream with nothing to tell costs two timers and no connection.
 
+pub mod answers;
 mod body;
 mod feed;
 mod follower;
@@ -18,6 +19,7 @@ use cairn_domain::ids::TenantId;
 use cairn_domain::limits;
 use cairn_domain::scope::Scope;
 use cairn_store::Store;
+use cairn_store::bus::AnswerStream;
 use cairn_store::changes::Horizon;
 use cairn_wire::changes::StreamAsk;
 use cairn_wire::{Code, Problem};
@@ -30,10 +32,11 @@ use crate::actions::Failure;
 use crate::actions::projects::place;
 use crate::app::App;
 use crate::auth::Caller;
+use answers::Answers;
 pub use body::Body;
 use feed::Feed;
 use follower::Follower;
-use seats::{Seat, Seats};
+use seats::{Room, Seat, Seats};
 
 /// Tenants in one question of how far they are.
 const TOGETHER: usize = 500;
@@ -55,6 +58,8 @@ pub struct Streams {
     reading: Semaphore,
     /// Held by whoever verifies a stream anew, for the same reason.
     verifying: Semaphore,
+    /// Those that carry answers instead of changes.
+    answers: Answers,
 }
 
 /// Who is to be looked after at once.
@@ -86,6 +91,7 @@ impl Streams {
             tasks: TaskTracker::new(),
             reading: Semaphore::new(AT_ONCE),
             verifying: Semaphore::new(AT_ONCE),
+            answers: Answers::default(),
         }
     }
 
@@ -101,7 +107,7 @@ impl Streams {
         let has_feed = lock(&self.feeds)
             .values()
             .any(|feed| feed.strong_count() > 0);
-        self.tasks.is_empty() && self.seats.is_empty() && !has_feed
+        self.tasks.is_empty() && self.seats.is_empty() && !has_feed && self.answers.is_empty()
     }
 
     /// A tenant may have a new position.
@@ -117,6 +123,12 @@ impl Streams {
         for feed in self.open_feeds() {
             feed.rights_changed();
         }
+        self.answers.wake_all();
+    }
+
+    /// There may be an answer for a stream.
+    pub fn answered(&self, stream: AnswerStream) {
+        self.answers.wake(stream);
     }
 
     /// Verifies the streams of a tenant anew.
@@ -126,6 +138,7 @@ impl Streams {
                 feed.rights_changed();
             }
         }
+        self.answers.rights_changed(tenant);
     }
 
     /// Ends all streams, and those that are opened from now on.
@@ -180,7 +193,7 @@ impl Streams {
         if app.is_draining() || streams.stop.is_cancelled() {
             return Err(Problem::fault(Code::ShuttingDown).retry_after(1).into());
         }
-        let seat = Seat::take(app, &caller).await?;
+        let seat = Seat::take(app, &caller, Room::Changes).await?;
         let mut tx = app.store.tenant(caller.tenant, "streams.open").await?;
         place(&mut tx, &caller, ask.project.as_deref()).await?;
         let horizon = tx.horizon_of_changes().await?;

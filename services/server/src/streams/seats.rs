@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use cairn_domain::ids::{PrincipalId, TenantId};
+use cairn_domain::ids::TenantId;
 use cairn_domain::limits;
 use cairn_store::rates::{Seated, Sitter};
 use cairn_wire::{Code, Problem};
@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::auth::Caller;
 
 /// Seconds after which a place among a member's streams may be free.
-const RETRY_SECONDS: u32 = 20;
+pub(super) const RETRY_SECONDS: u32 = 20;
 
 /// How many streams each principal has open here.
 #[derive(Default)]
@@ -28,15 +28,15 @@ impl Seats {
         lock(&self.0).is_empty()
     }
 
-    fn take(&self, (tenant, principal): Sitter) -> bool {
+    fn take(&self, (tenant, principal, _): Sitter, most: usize) -> bool {
         let mut seats = lock(&self.0);
         let taken = seats.entry((tenant, principal.key)).or_default();
-        let is_free = *taken < limits::MEMBER_STREAMS;
+        let is_free = *taken < most;
         *taken += usize::from(is_free);
         is_free
     }
 
-    fn leave(&self, (tenant, principal): Sitter) {
+    fn leave(&self, (tenant, principal, _): Sitter) {
         let mut seats = lock(&self.0);
         if let Some(taken) = seats.get_mut(&(tenant, principal.key)) {
             *taken -= 1;
@@ -47,10 +47,37 @@ impl Seats {
     }
 }
 
+/// What the streams are that are counted together.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Room {
+    /// Those of changes.
+    Changes,
+    /// Those of answers.
+    Answers,
+}
+
+impl Room {
+    /// Its name in Redis, and how many streams of it a member may have.
+    const fn bounds(self) -> (&'static str, usize) {
+        match self {
+            Self::Changes => ("changes", limits::MEMBER_STREAMS),
+            Self::Answers => ("answers", limits::MEMBER_ANSWER_STREAMS),
+        }
+    }
+
+    fn seats(self, app: &App) -> &Seats {
+        match self {
+            Self::Changes => &app.streams.seats,
+            Self::Answers => &app.streams.answers.seats,
+        }
+    }
+}
+
 /// A place among a principal's streams; given back when it is dropped.
 pub(super) struct Seat {
     app: Arc<App>,
-    sitter: (TenantId, PrincipalId),
+    sitter: Sitter,
+    room: Room,
     id: Uuid,
     /// Whether the other replicas were told that it is free.
     is_left: bool,
@@ -61,23 +88,25 @@ impl Seat {
     ///
     /// # Errors
     /// `rate_limited` if there is none.
-    pub async fn take(app: &Arc<App>, caller: &Caller) -> Result<Self, Problem> {
-        let sitter = (caller.tenant, caller.principal);
-        if !app.streams.seats.take(sitter) {
-            return Err(full());
+    pub async fn take(app: &Arc<App>, caller: &Caller, room: Room) -> Result<Self, Problem> {
+        let (name, most) = room.bounds();
+        let sitter = (caller.tenant, caller.principal, name);
+        if !room.seats(app).take(sitter, most) {
+            return Err(full(most));
         }
         let mut seat = Self {
             app: Arc::clone(app),
             sitter,
+            room,
             id: Uuid::now_v7(),
             is_left: false,
         };
-        let (most, lasts) = (limits::MEMBER_STREAMS, limits::STREAM_SEAT);
         let rates = &app.callers.rates;
-        match rates.take_seat(sitter, seat.id, most, lasts).await {
+        let taken = rates.take_seat(sitter, seat.id, most, limits::STREAM_SEAT);
+        match taken.await {
             Seated::Full => {
                 seat.is_left = true;
-                return Err(full());
+                return Err(full(most));
             }
             Seated::Unknown if app.guards.rate_open.note(app.clock.now()) => {
                 tracing::warn!("streams are counted here alone: Redis does not answer");
@@ -108,7 +137,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.app.streams.seats.leave(self.sitter);
+        self.room.seats(&self.app).leave(self.sitter);
         if let (false, Ok(runtime)) = (self.is_left, Handle::try_current()) {
             let (app, sitter, id) = (Arc::clone(&self.app), self.sitter, self.id);
             runtime.spawn(async move { app.callers.rates.leave_seat(sitter, id).await });
@@ -116,7 +145,7 @@ impl Drop for Seat {
     }
 }
 
-fn full() -> Problem {
-    let detail = format!("at most {} streams at once", limits::MEMBER_STREAMS);
+fn full(most: usize) -> Problem {
+    let detail = format!("at most {most} streams at once");
     Problem::new(Code::RateLimited, detail).retry_after(RETRY_SECONDS)
 }

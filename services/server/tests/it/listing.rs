@@ -212,3 +212,14 @@ async fn a_batch_comes_in_the_order_that_is_wanted() {
     let refused = owner.post("/v1/observations/batch", body).await;
     assert_eq!(refused.code(), "invalid_field");
 }
+
+#[test]
+fn what_clients_say_of_the_tools_is_what_they_are() {
+    let kept = include_str!("../../../client/src/shim/tools.json");
+    let kept: serde_json::Value = serde_json::from_str(kept).expect("JSON");
+    assert_eq!(
+        kept,
+        cairn_server::mcp::copy(),
+        "write it anew: ./dev openapi"
+    );
+}

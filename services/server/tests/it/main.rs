@@ -7,6 +7,7 @@
 
 mod support;
 
+mod answers;
 mod audit;
 mod authz_coverage;
 mod auto;

@@ -12,7 +12,7 @@ use rmcp::{ServiceExt, model::CallToolResult};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::support::{Caller, PROJECT, TestApp};
+use crate::support::{Caller, PROJECT, RING, TestApp, continuations_under};
 
 async fn client(caller: &Caller) -> RunningService<RoleClient, ()> {
     let project = HeaderValue::from_str(PROJECT).expect("plain");
@@ -182,14 +182,14 @@ async fn raw(caller: &Caller, message: Value, headers: &[(&str, &str)]) -> crate
 }
 
 #[tokio::test]
-async fn both_eras_are_served_without_a_session() {
+async fn c042_both_eras_are_served_without_a_session_and_an_unknown_one_is_ignored() {
     let app = TestApp::start().await;
     let caller = app.owner().await;
     caller.remember("pool leak", "").await;
     // A call before initialize, with a session id nobody made.
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     let reply = raw(&caller, list.clone(), &[("Mcp-Session-Id", "deadbeef")]).await;
-    assert_eq!(reply.status, 200, "c042: {reply:?}");
+    assert_eq!(reply.status, 200, "{reply:?}");
     assert!(!reply.headers.contains_key("mcp-session-id"));
     let initialize = json!({"jsonrpc": "2.0", "id": "s1", "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
@@ -199,15 +199,31 @@ async fn both_eras_are_served_without_a_session() {
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}});
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
-        "name": "mem_search", "arguments": {"query": "pool"}, "_meta": meta}});
+        "name": "mem_search", "arguments": {"query": "pool"}, "_meta": meta.clone()}});
     let headers = [
         ("MCP-Protocol-Version", "2026-07-28"),
         ("Mcp-Method", "tools/call"),
         ("Mcp-Name", "mem_search"),
     ];
     let answer = raw(&caller, call, &headers).await.ok();
-    assert_eq!(answer["result"]["resultType"], "complete");
-    assert_eq!(answer["result"]["structuredContent"]["rows"][0]["id"], "1");
+    let result = &answer["result"];
+    assert_eq!(result["resultType"], "complete");
+    assert_eq!(result["structuredContent"]["rows"][0]["id"], "1");
+    let server_info = "io.modelcontextprotocol/serverInfo";
+    assert_eq!(result["_meta"][server_info]["name"], "cairn");
+    for method in ["server/discover", "tools/list"] {
+        let call = json!({"jsonrpc": "2.0", "id": 3, "method": method, "params": {"_meta": meta}});
+        let headers = [
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", method),
+        ];
+        let result = raw(&caller, call, &headers).await.ok()["result"].clone();
+        assert_eq!(
+            (&result["ttlMs"], &result["cacheScope"]),
+            (&json!(300_000), &json!("private"))
+        );
+        assert_eq!(result["_meta"][server_info]["name"], "cairn", "{method}");
+    }
 }
 
 #[tokio::test]
@@ -286,5 +302,54 @@ async fn c044_the_same_json_rpc_id_of_two_tenants_at_once() {
     }
     while let Some(done) = calls.join_next().await {
         done.expect("every answer is its caller's");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c043_strict_round_robin_over_two_replicas_without_stickiness() {
+    let prefix = format!("test:{}:", uuid::Uuid::new_v4());
+    let app = TestApp::with(continuations_under(&prefix, RING)).await;
+    let other = app.beside(continuations_under(&prefix, RING)).await;
+    let one = app.owner().await;
+    one.remember("pool leak", "connections were not released")
+        .await;
+    let two = one.clone().at(&other);
+    let mut turns = [&one, &two].into_iter().cycle();
+    let mut next = async |message: Value| raw(turns.next().expect("endless"), message, &[]).await;
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    assert_eq!(
+        next(initialize).await.ok()["result"]["serverInfo"]["name"],
+        "cairn"
+    );
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(next(note).await.status, 202);
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let listed = next(list.clone()).await.ok();
+    assert_eq!(next(list).await.ok(), listed);
+    let call = |id: i32, arguments: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": {"name": "mem_search", "arguments": arguments}})
+    };
+    // Searches of three steps each, so that every step meets the other replica.
+    let mut texts = Vec::new();
+    let mut arguments = json!({"query": "pool leak"});
+    for id in 3..53 {
+        let answer = next(call(id, arguments.clone())).await.ok();
+        let result = &answer["result"];
+        assert_eq!(
+            (&answer["id"], result["isError"] == true),
+            (&json!(id), false),
+            "{answer}"
+        );
+        let data = &result["structuredContent"];
+        texts.push(data["rows"].to_string() + &data["details"].to_string());
+        arguments = match data["continuation"].as_str() {
+            Some(cursor) => json!({"continuation": cursor, "selectedIds": ["1"]}),
+            None => json!({"query": "pool leak"}),
+        };
+    }
+    for (step, text) in texts.iter().enumerate().skip(3) {
+        assert_eq!(*text, texts[step % 3], "whichever replica answers");
     }
 }

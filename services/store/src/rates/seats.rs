@@ -19,8 +19,8 @@ const KEEP: i64 = 0;
 /// Stands for a number of seats where one is left.
 const LEAVE: i64 = -1;
 
-/// Whose seats.
-pub type Sitter = (TenantId, PrincipalId);
+/// Whose seats, and of what.
+pub type Sitter = (TenantId, PrincipalId, &'static str);
 
 /// What became of an attempt to take a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +63,9 @@ impl Rates {
         let Buckets::Shared(shared, _) = &self.buckets else {
             return Seated::Alone;
         };
-        let (tenant, principal) = sitter;
+        let (tenant, principal, room) = sitter;
         let tag = digest(&tenant.uuid().to_string());
-        let key = format!("cairn:rate:{{{tag}}}:seats:{}", principal.key);
+        let key = format!("cairn:rate:{{{tag}}}:seats:{room}:{}", principal.key);
         let lasts = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
         let fill = |command: &mut Cmd| {
             command.arg(1).arg(shared.key(&key));
