@@ -150,12 +150,15 @@ impl Bus {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+
     use super::*;
 
     #[test]
     fn messages_read_back_and_unknown_ones_are_none() {
         let tenant = Uuid::from_u128(7);
-        let stream = AnswerStream::generate(&mut rand::rng());
+        let stream = AnswerStream::generate(&mut StdRng::seed_from_u64(1));
         for message in [
             Message::RightsChanged(tenant),
             Message::Moved(tenant),

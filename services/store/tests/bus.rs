@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use cairn_store::bus::{AnswerStream, Bus, Message, Posted};
 use cairn_store::test_util::{PrivateCluster, PrivateRedis, shared_redis_url};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tokio::sync::broadcast::Receiver;
 use uuid::Uuid;
 
@@ -142,14 +144,18 @@ async fn an_address_of_no_meaning_is_refused() {
     assert!(Bus::connect("nonsense").is_err());
 }
 
+fn stream(seed: u64) -> AnswerStream {
+    AnswerStream::generate(&mut StdRng::seed_from_u64(seed))
+}
+
 #[tokio::test]
 async fn an_answer_waits_for_its_stream_and_for_no_other() {
-    let prefix = format!("test:{}:", Uuid::now_v7());
+    let prefix = prefix();
     let bus = || Bus::connect_with_prefix(&shared_redis_url(), &prefix).expect("an address");
     let (holder, other) = (bus(), bus());
     let mut told = holder.subscribe();
     until_heard(&other, &mut told).await;
-    let [stream, strange] = [(); 2].map(|()| AnswerStream::generate(&mut rand::rng()));
+    let [stream, strange] = [1, 2].map(stream);
     let post = async |stream, owner, id: &str| other.post_answer(stream, owner, id, "text").await;
     assert_eq!(
         post(stream, "lin", "1").await.expect("Redis"),
@@ -199,7 +205,7 @@ async fn an_answer_waits_for_its_stream_and_for_no_other() {
 
 #[tokio::test]
 async fn a_process_that_is_alone_keeps_no_boxes_and_one_without_redis_says_so() {
-    let stream = AnswerStream::generate(&mut rand::rng());
+    let stream = stream(1);
     let alone = Bus::local();
     alone
         .open_answers(stream, "lin")
