@@ -42,6 +42,9 @@ pub enum StoreError {
         /// How much it may have; none if the setting cannot be read.
         limit: Option<i64>,
     },
+    /// A text holds what no stored text can: U+0000. Nothing was written or found.
+    #[error("a text that cannot be stored")]
+    Unstorable,
     /// A rule of uniqueness forbids the write; the text names the rule.
     #[error("conflict with {0}")]
     Conflict(String),
@@ -118,6 +121,8 @@ fn of_sqlstate(refusal: &dyn DatabaseError) -> Option<StoreError> {
             let rule = refusal.constraint().unwrap_or("a unique rule");
             Some(StoreError::Conflict(rule.to_owned()))
         }
+        // character_not_in_repertoire, untranslatable_character
+        "22021" | "22P05" => Some(StoreError::Unstorable),
         // serialization_failure, deadlock_detected
         "40001" | "40P01" => Some(StoreError::Raced),
         // admin and crash shutdown, starting up

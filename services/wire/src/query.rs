@@ -4,9 +4,6 @@ use cairn_domain::context::Zone;
 use cairn_domain::{Rejection, limits};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-/// The end of the year 9999.
-const LAST: DateTime<Utc> = DateTime::from_timestamp(253_402_300_799, 0).expect("a moment");
-
 /// The parameters in the order in which they came; a name may come several times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs(pub Vec<(String, String)>);
@@ -125,8 +122,7 @@ impl Pairs {
             text.map(|text| Moment::read(text).ok_or_else(refuse))
                 .transpose()
         };
-        // Nothing happened before 1970, and no database knows all the years that can be written.
-        let kept = |at: DateTime<Utc>| at.clamp(DateTime::UNIX_EPOCH, LAST);
+        let kept = crate::time::within;
         Ok(Period {
             from: read(from)?.map(|moment| kept(moment.begin(zone))),
             until: read(to)?.map(|moment| kept(moment.end(zone))),
@@ -271,6 +267,6 @@ mod tests {
         let wide = pairs(&[("from", "-10000-01-01"), ("to", "+200000-01-01")]);
         let wide = wide.period().expect("read");
         assert_eq!(wide.from, Some(DateTime::UNIX_EPOCH));
-        assert_eq!(wide.until, Some(LAST));
+        assert_eq!(wide.until, Some(crate::time::LAST));
     }
 }

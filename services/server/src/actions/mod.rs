@@ -97,6 +97,9 @@ impl Failure {
             Self::Store(StoreError::Overfull(_)) => {
                 Rejection::invalid_field("/fields", events::too_much()).into()
             }
+            Self::Store(StoreError::Unstorable) => {
+                Rejection::invalid_field("", "no text holds U+0000").into()
+            }
             Self::Store(StoreError::Crowded) => {
                 Problem::fault(Code::Overloaded).retry_after(RETRY_SECONDS)
             }
@@ -127,7 +130,10 @@ impl Failure {
             Self::Rejected(_)
             | Self::Problem(_)
             | Self::Store(
-                StoreError::Claimed { .. } | StoreError::Overfull(_) | StoreError::OverQuota { .. },
+                StoreError::Claimed { .. }
+                | StoreError::Overfull(_)
+                | StoreError::OverQuota { .. }
+                | StoreError::Unstorable,
             ) => None,
             Self::Store(error) => Some(format!("{error:?}")),
             Self::Continuations(error) => Some(format!("{error:?}")),

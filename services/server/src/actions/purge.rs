@@ -39,7 +39,7 @@ pub async fn purge(app: &App, caller: &Caller, ask: &PurgeAsk) -> Result<PurgeAn
     let filter = PurgeFilter {
         projects,
         author,
-        before: ask.before,
+        before: ask.before.map(cairn_wire::time::within),
         kinds,
     };
     let purger = Purger {

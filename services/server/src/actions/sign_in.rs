@@ -17,10 +17,14 @@ pub const CODE_LETTERS: usize = 16;
 /// an owner only: with it one acts as an owner.
 ///
 /// # Errors
-/// A lacking scope; `not_found` for a member that there is not; an unavailable store.
+/// A lacking scope, or a service key; `not_found` for a member that there is not; an unavailable store.
 pub async fn make_code(app: &App, caller: &Caller, handle: &str) -> Result<SignInCode, Failure> {
     // Whoever signs in with it is bound to no project.
     caller.require_for_tenant(Scope::TenantAdmin)?;
+    // What is signed in with it would outlive a service key, and may more.
+    if caller.role.is_none() {
+        return Err(Rejection::InsufficientScope(Scope::TenantAdmin).into());
+    }
     let mut tx = app.store.tenant(caller.tenant, "sign_in.make_code").await?;
     let member = tx
         .member_to_sign_in(handle)

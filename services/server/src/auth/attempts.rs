@@ -19,7 +19,6 @@ use cairn_store::rates::network;
 use cairn_wire::Code;
 use moka::future::Cache;
 use sha2::{Digest, Sha256};
-use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::actions::Failure;
@@ -79,7 +78,8 @@ pub struct Attempt {
     /// From where, if that is known.
     from: Option<IpAddr>,
     is_known: bool,
-    /// Kept until it is counted.
+    /// Kept until it is counted. Whoever hangs up before that has learned nothing, and is not
+    /// counted: a slow store would lock out all who wait for it.
     turn: Option<OwnedSemaphorePermit>,
 }
 
@@ -145,21 +145,5 @@ impl Attempt {
             self.app.callers.rates.note_failed_sign_in(from).await;
         }
         self.turn = None;
-    }
-}
-
-impl Drop for Attempt {
-    /// Whoever hangs up before the answer has presented something all the same.
-    fn drop(&mut self) {
-        let (Some(turn), Some(from), Ok(runtime)) =
-            (self.turn.take(), self.from, Handle::try_current())
-        else {
-            return;
-        };
-        let app = Arc::clone(&self.app);
-        runtime.spawn(async move {
-            app.callers.rates.note_failed_sign_in(from).await;
-            drop(turn);
-        });
     }
 }

@@ -265,6 +265,9 @@ async fn what_a_service_key_makes_ends_with_it() {
     for key in all {
         assert_eq!(key.get("/v1/me").await.status, 200);
     }
+    // What is signed in with a code would not end with it.
+    let code = ci.post("/v1/members/ben/code", json!({})).await;
+    assert_eq!(code.code(), "insufficient_scope");
     // A key of a member's own is theirs, with whatever key it was made.
     let mine = app.owner().await;
     let (free, made) = make(&mine, json!({"name": "x", "expires_in_days": 365})).await;

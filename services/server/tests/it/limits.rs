@@ -405,3 +405,37 @@ async fn guard_rate_limit_is_open_and_counted_while_redis_is_away() {
         assert!(began.elapsed() < PATIENCE, "it never counted again");
     }
 }
+
+#[tokio::test]
+async fn a_text_or_a_time_that_no_database_knows_is_the_callers_fault() {
+    let app = TestApp::start().await;
+    let owner = app.owner().await;
+    for path in ["/v1/sessions/%00", "/v1/observations/by-file?path=a%00"] {
+        let status = owner.get(path).await.status.as_u16();
+        assert!((200..500).contains(&status), "{path}: {status}");
+    }
+    for path in ["/v1/keys/%00", "/v1/members/%00"] {
+        let status = owner.delete(path).await.status.as_u16();
+        assert!((400..500).contains(&status), "{path}: {status}");
+    }
+    let code = owner.post("/v1/members/%00/code", json!({})).await;
+    assert!(
+        (400..500).contains(&code.status.as_u16()),
+        "{}",
+        code.status
+    );
+    let nobody = Caller::new(&app.base, None);
+    for path in [
+        "/oauth/authorize?client_id=%00",
+        "/oauth/authorize?client_id=cairn%00",
+    ] {
+        let status = nobody.get(path).await.status.as_u16();
+        assert!((400..500).contains(&status), "{path}: {status}");
+    }
+    let body = json!({"client_name": "x", "redirect_uris": ["https://a.example/\u{0}"]});
+    let status = nobody.post("/oauth/register", body).await.status.as_u16();
+    assert!((400..500).contains(&status), "register: {status}");
+    let long_ago = json!({"before": "-200000-01-01T00:00:00Z", "dry_run": true});
+    let status = owner.post("/v1/purge", long_ago).await.status.as_u16();
+    assert!((200..500).contains(&status), "purge: {status}");
+}
