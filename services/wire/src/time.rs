@@ -4,7 +4,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serializer;
 
 /// The end of the year 9999.
-pub(crate) const LAST: DateTime<Utc> = DateTime::from_timestamp(253_402_300_799, 0).expect("a moment");
+pub(crate) const LAST: DateTime<Utc> =
+    DateTime::from_timestamp(253_402_300_799, 0).expect("a moment");
 
 /// The moment within which it makes no difference: nothing happened before 1970, and no database
 /// knows all the years that can be written.
