@@ -183,7 +183,11 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let door = config.door.clone();
     let app = App::limited(store, continuations, shared, clock, door, sign_in, callers);
     if let Stores::Embedded { data, .. } = &config.stores {
-        welcome(&url, &data_folder(data.as_ref())?, first_key.as_deref())?;
+        let said = welcome(&url, &data_folder(data.as_ref())?, first_key.as_deref());
+        // Whoever has read what they wanted may close the pipe: no reason to stop.
+        if let Err(error) = said {
+            tracing::warn!(%error, "nobody reads how to connect");
+        }
     }
     tracing::info!(%address, "ready");
     let mut is_crash = false;
@@ -347,6 +351,6 @@ fn welcome(url: &str, data: &Path, first_key: Option<&str>) -> anyhow::Result<()
 /// Writes a line to stdout, which is for people and pipes; the log goes to stderr.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}")?;
+    out.write_all(format!("{text}\n").as_bytes())?;
     out.flush().context("writing to stdout")
 }
