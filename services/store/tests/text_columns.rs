@@ -33,7 +33,7 @@ enum Rule {
 
 use Rule::{Goes, Names, Purged, Says, SignsIn};
 
-const RULES: [(&str, Rule); 114] = [
+const RULES: [(&str, Rule); 116] = [
     ("audit.action", Says),
     ("audit.detail", Names),
     ("audit.target", Names),
