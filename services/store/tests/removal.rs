@@ -10,8 +10,8 @@ use cairn_domain::ids::PrincipalId;
 use cairn_domain::kind::{Counts, Kind};
 use cairn_domain::project::ProjectSet;
 use cairn_domain::text::terms;
-use cairn_domain::work_state::{Action, Holder, WorkEntryDraft};
-use cairn_store::events::{EventBatch, EventOutcome, LiveWriter};
+use cairn_domain::work_state::Holder;
+use cairn_store::events::EventOutcome;
 use cairn_store::purge::{PurgeFilter, Purger};
 use cairn_store::test_util::{TestDb, Twin};
 use cairn_store::work_state::WorkPick;
@@ -291,30 +291,14 @@ async fn a_claim_goes_with_the_entries_of_its_holder() {
     let db = TestDb::new().await;
     let twin = db.twins.0;
     let holder = Holder::new(twin.member.key, "lin", String::new());
-    let fields = json!({"task": "docs", "status": "doing"});
-    let serde_json::Value::Object(fields) = fields else {
-        unreachable!("an object")
-    };
-    let claim = WorkEntryDraft::parse("launch", fields, None).expect("an entry");
-    let claim = claim.with_action(Some(Action::Claim { minutes: 60 }));
-    let mut draft = entry("launch", 1, json!({"task": "docs"}));
-    if let EventBody::WorkEntry { entry, .. } = &mut draft.body {
-        *entry = claim.expect("a task");
-    }
-    let events = prepared(&[draft]);
-    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    let live = LiveWriter {
-        holder: &holder,
-        is_admin: false,
-        is_now: true,
-    };
-    tx.record_events(&EventBatch {
-        live: Some(live),
-        ..batch(twin.member, &all(&events))
-    })
-    .await
-    .expect("claimed");
-    tx.commit().await.expect("commit");
+    let draft = claim(entry(
+        "launch",
+        1,
+        json!({"task": "docs", "status": "doing"}),
+    ));
+    write_now(&db.store, &twin, twin.member, &holder, draft)
+        .await
+        .expect("claimed");
     let other = [entry("launch", 2, json!({"task": "docs", "n": 1}))];
     record(&db.store, &twin, twin.owner, &other).await;
     let mut admin = db.admin().await;

@@ -7,8 +7,7 @@ use cairn_domain::event::EventBody;
 use cairn_domain::kind::Kind;
 use cairn_domain::project::ProjectSet;
 use cairn_domain::tool_use::{Evidence, ToolUseDraft};
-use cairn_domain::work_state::{Action, Holder, WorkEntryDraft};
-use cairn_store::events::{EventBatch, LiveWriter};
+use cairn_domain::work_state::Holder;
 use cairn_store::purge::{PurgeFilter, Purger};
 use cairn_store::test_util::TestDb;
 use serde_json::json;
@@ -272,7 +271,7 @@ async fn fill(db: &TestDb) -> PgConnection {
     }
     record(&db.store, &twin, twin.member, &events).await;
     import(&db.store, &twin, WORD, observation("from elsewhere")).await;
-    claim(db).await;
+    claim_word(db).await;
     // Words that eight records hold are counted.
     let alike = (0..300).map(|n| observation(&format!("sesame {n}")));
     let alike: Vec<_> = alike.collect();
@@ -295,34 +294,16 @@ async fn fill(db: &TestDb) -> PgConnection {
 }
 
 /// A list, a task and a claim of this name.
-async fn claim(db: &TestDb) {
+async fn claim_word(db: &TestDb) {
     let twin = db.twins.0;
-    let fields = json!({"task": WORD, "note": WORD});
-    let serde_json::Value::Object(fields) = fields else {
-        unreachable!("an object")
-    };
-    let entry = WorkEntryDraft::parse(WORD, fields, None).expect("an entry");
-    let entry = entry.with_action(Some(Action::Claim { minutes: 60 }));
-    let events = prepared(&[event(EventBody::WorkEntry {
-        entry: entry.expect("a task"),
-        made_at: minute(1),
-        sent_at: minute(1),
-        machine: Some(WORD.to_owned()),
-    })]);
+    let mut draft = claim(entry(WORD, 1, json!({"task": WORD, "note": WORD})));
+    if let EventBody::WorkEntry { machine, .. } = &mut draft.body {
+        *machine = Some(WORD.to_owned());
+    }
     let holder = Holder::new(twin.member.key, WORD, WORD.to_owned());
-    let live = LiveWriter {
-        holder: &holder,
-        is_admin: false,
-        is_now: true,
-    };
-    let mut tx = db.store.tenant(twin.tenant, "test").await.expect("begin");
-    tx.record_events(&EventBatch {
-        live: Some(live),
-        ..batch(twin.member, &all(&events))
-    })
-    .await
-    .expect("claimed");
-    tx.commit().await.expect("commit");
+    write_now(&db.store, &twin, twin.member, &holder, draft)
+        .await
+        .expect("claimed");
 }
 
 /// The columns under some rules that hold the word, or its stem; bytes are read in hex.

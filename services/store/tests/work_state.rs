@@ -7,7 +7,7 @@ use cairn_domain::event::EventBody;
 use cairn_domain::ids::{PrincipalId, ProjectId};
 use cairn_domain::project::ProjectSet;
 use cairn_domain::work_state::{Action, Holder, Place, WorkEntry, WorkState};
-use cairn_store::events::{EventBatch, LiveWriter};
+use cairn_store::events::EventBatch;
 use cairn_store::test_util::{TestDb, Twin, open_items};
 use cairn_store::work_state::{HistoryEntry, WorkPick};
 use cairn_store::{Store, StoreError};
@@ -369,20 +369,8 @@ async fn write(
     if let EventBody::WorkEntry { entry, .. } = &mut draft.body {
         entry.action = action;
     }
-    let events = prepared(&[draft]);
-    let events = all(&events);
     let holder = Holder::new(who.key, "ada", format!("{session:0>4}"));
-    let mut tx = store.tenant(twin.tenant, "test").await?;
-    let batch = EventBatch {
-        live: Some(LiveWriter {
-            holder: &holder,
-            is_admin: false,
-            is_now: true,
-        }),
-        ..batch(who, &events)
-    };
-    tx.record_events(&batch).await?;
-    tx.commit().await
+    write_now(store, twin, who, &holder, draft).await
 }
 
 async fn read(db: &TestDb, twin: &Twin, list: Option<&str>, closed: bool) -> WorkState {

@@ -16,9 +16,9 @@ use cairn_domain::scope::Scope;
 use cairn_domain::summary::SummaryDraft;
 use cairn_domain::text::SearchTerms;
 use cairn_domain::tool_use::{Evidence, ToolUseDraft};
-use cairn_domain::work_state::WorkEntryDraft;
+use cairn_domain::work_state::{Action, Holder, WorkEntryDraft};
 use cairn_store::credentials::{KeyOwner, NewCredential};
-use cairn_store::events::{EventBatch, EventOutcome, Kept, PreparedEvent, Recorded};
+use cairn_store::events::{EventBatch, EventOutcome, Kept, LiveWriter, PreparedEvent, Recorded};
 use cairn_store::grants::{Approval, FirstToken};
 use cairn_store::search::Question;
 use cairn_store::test_util::{TestDb, Twin, moment};
@@ -145,6 +145,37 @@ pub fn entry(list: &str, minutes: i64, fields: serde_json::Value) -> EventDraft 
     });
     draft.at = minute(minutes);
     draft
+}
+
+/// The entry with a claim of an hour on its task.
+pub fn claim(mut draft: EventDraft) -> EventDraft {
+    if let EventBody::WorkEntry { entry, .. } = &mut draft.body {
+        entry.action = Some(Action::Claim { minutes: 60 });
+    }
+    draft
+}
+
+/// Writes an entry as its holder does who waits for the answer.
+pub async fn write_now(
+    store: &Store,
+    twin: &Twin,
+    who: PrincipalId,
+    holder: &Holder,
+    draft: EventDraft,
+) -> Result<(), StoreError> {
+    let events = prepared(&[draft]);
+    let events = all(&events);
+    let mut tx = store.tenant(twin.tenant, "test").await?;
+    let batch = EventBatch {
+        live: Some(LiveWriter {
+            holder,
+            is_admin: false,
+            is_now: true,
+        }),
+        ..batch(who, &events)
+    };
+    tx.record_events(&batch).await?;
+    tx.commit().await
 }
 
 pub fn at(minutes: i64, mut draft: EventDraft) -> EventDraft {
