@@ -2,13 +2,15 @@
 //! that waits for its reader keeps no other from working.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cairn_domain::ids::{PrincipalId, TenantId};
 use cairn_domain::limits;
 use cairn_wire::{Code, Problem};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use uuid::Uuid;
+
+use crate::lock::lock;
 
 /// Seconds after which a caller who was sent away may come back.
 const RETRY_SECONDS: u32 = 10;
@@ -42,7 +44,7 @@ impl Exports {
         principal: PrincipalId,
     ) -> Result<OpenExport, Problem> {
         let whose = (tenant.uuid(), principal.uuid);
-        let mut open = self.lock();
+        let mut open = lock(&self.open);
         let of_tenant = open.iter().filter(|other| other.0 == whose.0).count();
         if open.contains(&whose) {
             Err(refused(
@@ -61,11 +63,6 @@ impl Exports {
                 whose,
             })
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<(Uuid, Uuid)>> {
-        // Nothing panics while it is held.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,7 +88,7 @@ impl OpenExport {
 
 impl Drop for OpenExport {
     fn drop(&mut self) {
-        self.all.lock().remove(&self.whose);
+        lock(&self.all.open).remove(&self.whose);
     }
 }
 

@@ -22,6 +22,7 @@ pub mod oauth;
 pub mod actions;
 
 pub mod lifecycle;
+mod lock;
 mod patient;
 mod upkeep;
 pub use lifecycle::serve;

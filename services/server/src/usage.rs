@@ -3,7 +3,7 @@
 //! A replica that is killed loses those of the last seconds; one that stops hands them in.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use cairn_domain::ids::{PrincipalId, TenantId};
@@ -13,6 +13,7 @@ use chrono::NaiveDate;
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::lock::lock;
 
 /// How long counts wait.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ impl Usage {
     /// Hands in what waits. What the store does not take waits on.
     pub async fn hand_in(&self, app: &App) {
         let mut tenants: HashMap<TenantId, Vec<(Entry, u32)>> = HashMap::new();
-        for (entry, count) in std::mem::take(&mut *self.lock()) {
+        for (entry, count) in std::mem::take(&mut *lock(&self.0)) {
             tenants.entry(entry.0).or_default().push((entry, count));
         }
         let mut lost = 0;
@@ -63,7 +64,7 @@ impl Usage {
 
     /// Adds counts for which there is room; how many requests were not added.
     fn add(&self, counts: impl IntoIterator<Item = (Entry, u32)>) -> u64 {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.0);
         let mut lost = 0;
         for (entry, count) in counts {
             if waiting.len() < limits::USAGE_ENTRIES || waiting.contains_key(&entry) {
@@ -74,13 +75,6 @@ impl Usage {
             }
         }
         lost
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Entry, u32>> {
-        // Nothing panics while it holds the lock.
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

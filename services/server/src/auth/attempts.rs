@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use axum::http::HeaderMap;
@@ -24,6 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::actions::Failure;
 use crate::app::App;
 use crate::http::peer::Peer;
+use crate::lock::lock;
 use crate::rates::too_fast;
 
 /// Credentials that are known to be good.
@@ -57,8 +58,7 @@ impl Lookups {
     }
 
     fn turns(&self, from: IpAddr) -> Arc<Semaphore> {
-        // Nothing panics while it holds the lock.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         if let Some(turns) = all.get(&from).and_then(Weak::upgrade) {
             return turns;
         }

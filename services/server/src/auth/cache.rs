@@ -1,7 +1,7 @@
 //! Credentials seen a moment ago, so that a burst of calls asks the store once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cairn_domain::limits;
 use cairn_store::Credential;
@@ -9,6 +9,8 @@ use cairn_wire::Problem;
 use moka::future::Cache;
 use tokio::time::Instant;
 use uuid::Uuid;
+
+use crate::lock::lock;
 
 /// Credentials kept in memory at once.
 const CAPACITY: u64 = 10_000;
@@ -56,7 +58,7 @@ impl CredentialCache {
     /// being looked up at this moment, too.
     pub fn forget(&self, tenant: Uuid) {
         let now = Instant::now();
-        let mut forgotten = self.forgotten();
+        let mut forgotten = lock(&self.forgotten);
         // What was asked so long ago counts no more in any case.
         let is_recent = |at: &mut Instant| now - *at <= limits::CREDENTIAL_CACHE;
         forgotten.tenants.retain(|_, at| is_recent(at));
@@ -65,7 +67,7 @@ impl CredentialCache {
 
     /// Forgets every credential, because it is not known in which tenants rights have changed.
     pub fn forget_all(&self) {
-        self.forgotten().everything = Some(Instant::now());
+        lock(&self.forgotten).everything = Some(Instant::now());
     }
 
     /// The credential of this hash, as it was seen a moment ago or as `find` verifies it now.
@@ -109,18 +111,11 @@ impl CredentialCache {
 
     /// Whether an answer may still be believed.
     fn counts(&self, seen: &Seen) -> bool {
-        let forgotten = self.forgotten();
+        let forgotten = lock(&self.forgotten);
         let of_tenant = forgotten.tenants.get(&seen.credential.tenant.uuid());
         let since = of_tenant.copied().max(forgotten.everything);
         let is_fresh = seen.asked_at.elapsed() < limits::CREDENTIAL_CACHE;
         is_fresh && since.is_none_or(|since| since < seen.asked_at)
-    }
-
-    fn forgotten(&self) -> std::sync::MutexGuard<'_, Forgotten> {
-        // What it guards is whole at every point where something could panic.
-        self.forgotten
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@
 //! than was acknowledged before, and any number of readers cost one statement at a time.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cairn_domain::ids::{ProjectId, TenantId};
 use cairn_store::context::ContextRevision;
@@ -12,6 +12,7 @@ use cairn_store::{Store, StoreError};
 use tokio::sync::oneshot;
 
 use crate::actions::Failure;
+use crate::lock::lock;
 
 /// Projects in one statement.
 const TOGETHER: usize = 500;
@@ -140,9 +141,4 @@ fn take(asked: &mut Asked) -> Asked {
     some.into_iter()
         .filter_map(|key| asked.remove_entry(&key))
         .collect()
-}
-
-fn lock(waiting: &Mutex<Waiting>) -> std::sync::MutexGuard<'_, Waiting> {
-    // What it guards is whole at every point where something could panic.
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }

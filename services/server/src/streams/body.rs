@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use hyper::body::{Body as HttpBody, Bytes, Frame};
 use tokio::sync::mpsc;
 
-use super::lock;
+use crate::lock::lock;
 
 /// What a stream says.
 pub struct Body {

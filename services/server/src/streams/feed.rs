@@ -15,8 +15,9 @@ use cairn_store::{Store, StoreError};
 use hyper::body::Bytes;
 use tokio::sync::watch;
 
-use super::{follower, lock};
+use super::follower;
 use crate::actions::Failure;
+use crate::lock::lock;
 
 /// What one look brings.
 pub(super) const LOOK: Room = Room {

@@ -11,7 +11,7 @@ mod follower;
 mod seats;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use axum::http::HeaderMap;
@@ -32,6 +32,7 @@ use crate::actions::Failure;
 use crate::actions::projects::place;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::lock::lock;
 use answers::Answers;
 pub use body::Body;
 use feed::Feed;
@@ -236,9 +237,4 @@ impl Streams {
             .filter_map(Weak::upgrade)
             .collect()
     }
-}
-
-fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is whole at every point where something could panic.
-    guarded.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,9 +11,9 @@ use cairn_wire::{Code, Problem};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use super::lock;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::lock::lock;
 
 /// Seconds after which a place among a member's streams may be free.
 pub(super) const RETRY_SECONDS: u32 = 20;

@@ -12,10 +12,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::super::body::Lines;
 use super::super::follower::{End, LAGGED, SHUTDOWN, every, said_at_the_end, why_refused};
-use super::super::lock;
 use super::Open;
 use crate::app::App;
 use crate::auth::{Caller, layer};
+use crate::lock::lock;
 use cairn_wire::Code;
 
 /// Where streams of answers are asked for: what lets a caller in there is verified again.

@@ -19,10 +19,11 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::seats::{RETRY_SECONDS, Room, Seat, Seats};
-use super::{Body, Streams, body, lock};
+use super::{Body, Streams, body};
 use crate::actions::Failure;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::lock::lock;
 use follower::Follower;
 
 /// The streams of answers that this process holds.
