@@ -258,8 +258,8 @@ impl TenantTx {
         })
     }
 
-    /// What has changed after a position, in order, as far as the reach and the room go. A look at positions
-    /// of which nothing may be told ends, too, after a bounded number of them.
+    /// What has changed after a position, in order, as far as the reach and the room go. A
+    /// look at positions of which nothing may be told ends, too, after a bounded number of them.
     ///
     /// # Errors
     /// `Inconsistent` if a row holds a value of no meaning; as any call of the store.

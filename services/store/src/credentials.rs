@@ -233,8 +233,8 @@ impl TenantTx {
         self.revoke_credential_by(None, key_id, &any, now).await
     }
 
-    /// Revokes a key of these with all that end with it, and writes down in the audit log who did. `false` if there is none
-    /// of this id among them.
+    /// Revokes a key of these with all that end with it, and writes down in the audit log who did.
+    /// `false` if there is none of this id among them.
     ///
     /// # Errors
     /// As any call of the store.

@@ -175,8 +175,8 @@ impl TenantTx {
     /// `<handle>~<n>`.
     ///
     /// # Errors
-    /// `Conflict` if a member has the handle or the address, `OverQuota` if there are as many as there
-    /// may be.
+    /// `Conflict` if a member has the handle or the address, `OverQuota` if there are as many as
+    /// there may be.
     pub async fn insert_member_by(
         &mut self,
         actor: Option<PrincipalId>,

@@ -37,8 +37,8 @@ pub const ME: &str = "me";
 /// others' private records are their authors' alone, whoever asks.
 ///
 /// # Errors
-/// `not_found` for an unknown author or project, `invalid_field`, a lacking scope, `rate_limited` if
-/// the caller has one under way, `overloaded` if too many are, or an unavailable store.
+/// `not_found` for an unknown author or project, `invalid_field`, a lacking scope, `rate_limited`
+/// if the caller has one under way, `overloaded` if too many are, or an unavailable store.
 pub async fn begin(app: &Arc<App>, caller: &Caller, query: &ExportQuery) -> Result<Parts, Failure> {
     let is_own = query.author.as_deref() == Some(ME);
     let scope = match is_own {

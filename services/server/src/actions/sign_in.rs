@@ -17,7 +17,8 @@ pub const CODE_LETTERS: usize = 16;
 /// an owner only: with it one acts as an owner.
 ///
 /// # Errors
-/// A lacking scope, or a service key; `not_found` for a member that there is not; an unavailable store.
+/// A lacking scope, or a service key; `not_found` for a member that there is not; an
+/// unavailable store.
 pub async fn make_code(app: &App, caller: &Caller, handle: &str) -> Result<SignInCode, Failure> {
     // Whoever signs in with it is bound to no project.
     caller.require_for_tenant(Scope::TenantAdmin)?;

@@ -63,8 +63,8 @@ impl MemberCommand {
     /// Does it; answers what is to be printed.
     ///
     /// # Errors
-    /// As [`add_member`] and [`make_code`]; if there is no such tenant or member, or nobody would own
-    /// the tenant.
+    /// As [`add_member`] and [`make_code`]; if there is no such tenant or member, or nobody would
+    /// own the tenant.
     pub async fn run(self, operator: &Operator<'_>) -> anyhow::Result<String> {
         let Operator { store, clock } = operator;
         match self {

@@ -34,7 +34,6 @@ use crate::streams::answers::Answer;
 /// within that, as does the end of this replica, and hosts wait at least five seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 const META: &str = "_meta";
-const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// The two routes; `tools` answers the questions.
 pub fn routes(tools: MethodRouter) -> Router<Arc<App>> {
@@ -146,7 +145,7 @@ impl Question {
         Self {
             method: word(&message["method"]).unwrap_or_default(),
             name: word(&params["name"]).or_else(|| word(&params["uri"])),
-            version: word(&params[META][META_VERSION]),
+            version: word(&params[META][mcp::VERSION_KEY]),
             id: serde_json::from_str(text).map_or(Value::Null, mcp::id_of),
         }
     }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// The header that names a revision of the protocol.
 pub const VERSION: &str = "mcp-protocol-version";
 /// Where a message names it.
-const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+pub const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// A JSON-RPC error that answers a message.
 #[derive(Debug)]

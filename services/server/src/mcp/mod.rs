@@ -9,7 +9,7 @@ mod message;
 mod tools;
 
 pub use front::front;
-pub use message::id_of;
+pub use message::{VERSION_KEY, id_of};
 
 use std::borrow::Cow;
 use std::sync::Arc;

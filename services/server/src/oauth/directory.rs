@@ -22,9 +22,9 @@ pub enum Entrance {
     Refused(&'static str),
 }
 
-/// The members of an address, in any team; a new one where its domain is allowed and there is one team only, so
-/// that it is clear whose member they become. Nobody becomes an owner this way, and nobody comes
-/// back who was removed.
+/// The members of an address, in any team; a new one where its domain is allowed and there is one
+/// team only, so that it is clear whose member they become. Nobody becomes an owner this way, and
+/// nobody comes back who was removed.
 ///
 /// # Errors
 /// If the store is unavailable.

@@ -88,8 +88,8 @@ impl TenantTx {
     }
 
     /// Ends a grant at once and for good, with the keys that were made with it, and writes it down
-    /// in the audit log; `owner` limits it to grants of one member, `actor` is none for the service itself. `false` if there is none
-    /// of this id; ending it again changes nothing.
+    /// in the audit log; `owner` limits it to grants of one member, `actor` is none for the service
+    /// itself. `false` if there is none of this id; ending it again changes nothing.
     ///
     /// # Errors
     /// As any call of the store.
